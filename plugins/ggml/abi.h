@@ -103,19 +103,6 @@ struct BufferType3 {
     void* context;
 };
 
-// API version 6: the one function more is for buffers that consist of others.
-struct BufferType6 {
-    GetBufferTypeName get_name;
-    AllocBuffer alloc_buffer;
-    GetAlignment get_alignment;
-    GetMaxSize get_max_size;
-    GetAllocSize get_alloc_size;
-    IsHost is_host;
-    const void* (*get_alloc_interface)(BufferType*);
-    Device* device;
-    void* context;
-};
-
 // --- Backends ------------------------------------------------------------------------------------
 
 struct BackendFunctions {

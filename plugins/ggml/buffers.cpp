@@ -139,7 +139,6 @@ void FillBufferType(Table& table, PluginDevice& device) {
 }
 template void FillBufferType(abi::BufferType2&, PluginDevice&);
 template void FillBufferType(abi::BufferType3&, PluginDevice&);
-template void FillBufferType(abi::BufferType6&, PluginDevice&);
 
 abi::Buffer* BufferOf(const abi::Tensor& tensor) {
     return tensor.view_src == nullptr ? tensor.buffer : tensor.view_src->buffer;

@@ -103,7 +103,6 @@ PluginDevice::PluginDevice(const Host& host, std::shared_ptr<vulkan::Device> dev
     handle_.context = this;
     FillBufferType(buffer_type_2_, *this);
     FillBufferType(buffer_type_3_, *this);
-    FillBufferType(buffer_type_6_, *this);
 }
 
 Result<std::unique_ptr<PluginDevice>> PluginDevice::Open(const Host& host,
@@ -125,14 +124,8 @@ Result<std::unique_ptr<PluginDevice>> PluginDevice::Open(const Host& host,
 }
 
 abi::BufferType* PluginDevice::buffer_type() {
-    switch (host_.layout().api_version) {
-        case 2:
-            return reinterpret_cast<abi::BufferType*>(&buffer_type_2_);
-        case 3:
-            return reinterpret_cast<abi::BufferType*>(&buffer_type_3_);
-        default:
-            return reinterpret_cast<abi::BufferType*>(&buffer_type_6_);
-    }
+    return host_.layout().api_version == 2 ? reinterpret_cast<abi::BufferType*>(&buffer_type_2_)
+                                           : reinterpret_cast<abi::BufferType*>(&buffer_type_3_);
 }
 
 bool PluginDevice::IsSupported(const abi::Tensor& tensor) {

@@ -46,7 +46,6 @@ class PluginDevice {
     abi::Device handle_ = {};
     abi::BufferType2 buffer_type_2_ = {};
     abi::BufferType3 buffer_type_3_ = {};
-    abi::BufferType6 buffer_type_6_ = {};
     std::mutex mutex_;
     std::vector<std::weak_ptr<Executor>> executors_;
 };
@@ -59,7 +58,6 @@ template <typename BufferTypeTable>
 void FillBufferType(BufferTypeTable& table, PluginDevice& device);
 extern template void FillBufferType(abi::BufferType2&, PluginDevice&);
 extern template void FillBufferType(abi::BufferType3&, PluginDevice&);
-extern template void FillBufferType(abi::BufferType6&, PluginDevice&);
 // The buffer of a tensor or of what it is a view of.
 abi::Buffer* BufferOf(const abi::Tensor& tensor);
 // The device of a buffer of ours; null for another's.
