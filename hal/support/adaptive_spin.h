@@ -10,7 +10,7 @@
 namespace fornax::hal {
 
 // The budget follows what waits have taken lately, within bounds. May be shared between threads; a
-// lost update only costs a worse guess.
+// lost update only makes the budget less exact.
 class AdaptiveSpin {
   public:
     AdaptiveSpin(uint64_t shortest_ns, uint64_t longest_ns)
