@@ -1,11 +1,15 @@
 """Networks of `transformers` with random weights, in small sizes: what models_test.py runs."""
 
 import dataclasses
+import pathlib
+import sys
 import typing
 
 import torch
 import transformers
-from torch import nn
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tools.torch_bench.networks import Outputs  # noqa: E402
 
 WORDS = 97
 
@@ -16,18 +20,6 @@ class Case:
     inputs: typing.Callable  # keywords of a size
     sizes: tuple = (5, 12)
     output: str = "logits"
-
-
-class Output(nn.Module):
-    """One output of a network, by the values of its keywords in order."""
-
-    def __init__(self, model, output, names):
-        super().__init__()
-        self.model, self.output, self.names = model, output, names
-        self.fixed = {"use_cache": False} if getattr(model.config, "use_cache", False) else {}
-
-    def forward(self, *values):
-        return getattr(self.model(**dict(zip(self.names, values)), **self.fixed), self.output)
 
 
 def words(*shape):
@@ -109,4 +101,4 @@ def network(name):
     """A network that is ready to be called, and its case."""
     torch.manual_seed(11)
     case = CASES[name]
-    return Output(case.make().eval(), case.output, tuple(case.inputs(case.sizes[0]))), case
+    return Outputs(case.make().eval(), case.output, tuple(case.inputs(case.sizes[0]))), case
