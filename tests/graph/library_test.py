@@ -209,6 +209,24 @@ class LibraryTest(unittest.TestCase):
                 assert again.run(np.ones((1, 3), np.float32))[0].tolist() == [[1, 2, 3]]
             """, FORNAX_WATCHDOG_MS="1")
 
+    def test_a_full_device_is_an_error_of_the_run(self):
+        self.limited("""
+            model = make_model([helper.make_node("CumSum", ["x", "axis"], ["sums"]),
+                                helper.make_node("ReduceMax", ["sums"], ["y"], keepdims=0)],
+                               {"x": (TensorProto.FLOAT, ["n"])}, {"y": (TensorProto.FLOAT, [])}, {"axis": np.array(0)})
+            library = libfornax.Library(LIBRARY)
+            with libfornax.Model(library, model.SerializeToString(), cache="none") as loaded:
+                # A buffer larger than the device's greatest; and one that does not fit beside the input.
+                for size, status, text in ((1 << 25, 2, "at most 67108864"), (1 << 23, 5, "OUT_OF_DEVICE_MEMORY")):
+                    assert loaded.run(np.ones(10, np.float32))[0] == 10
+                    try:
+                        loaded.run(np.ones(size, np.float32))
+                        sys.exit("It ran.")
+                    except libfornax.FornaxError as error:
+                        assert error.status == status and text in str(error), (error.status, error)
+                assert loaded.run(np.ones(1 << 22, np.float32))[0] == 1 << 22
+            """, FORNAX_HEAP_BYTES=str(64 << 20))
+
     def test_only_the_interface_is_exported(self):
         with open(HEADER, encoding="utf-8") as header:
             declared = set(re.findall(r"^FORNAX_API[^;(]*?(fornax_\w+)\(", header.read(), re.MULTILINE))

@@ -8,7 +8,7 @@ import unittest
 
 import ml_dtypes
 import numpy as np
-from onnx import helper
+from onnx import helper, parser
 
 import libfornax
 from fornax_command import make_model, onnxruntime_outputs, random_array
@@ -357,6 +357,34 @@ class Operators(unittest.TestCase):
         ]
         shape = (2, 4, 9, 16)
         self.check(nodes, {"q": shape, "k": shape, "v": shape}, {"scale": np.float32(4)})
+
+    def test_loops_whose_data_tell_sizes(self):
+        # Each iteration finds other numbers of places, and adds places that are as many.
+        text = """<ir_version: 10, opset_import: ["" : 22]>
+            net (float[6] x, float[6] step, int64 trips) => (int64 total) <int64 start = {{0}}> {{
+                total, last = Loop ({trips}, "", start, x) <body: graph = body
+                    (int64 i, bool go, int64 sum, float[6] value) => (bool more, int64 next, float[6] less) {{
+                        more = Identity (go)
+                        places = NonZero (value)
+                        negative = Neg (value)
+                        others = NonZero (negative)
+                        both = Add (places, others)
+                        some = ReduceSum <keepdims: int = 0> (both)
+                        next = Add (sum, some)
+                        less = Sub (value, step)
+                    }}>
+            }}"""
+        arrays = {"x": np.arange(1, 7, dtype=np.float32), "step": np.ones(6, np.float32)}
+        for trips in (4, 20, 200, None):
+            with self.subTest(trips=trips):
+                named = text.format(trips="trips" if trips is None else "count")
+                if trips is not None:
+                    named = named.replace("start = {0}", f"start = {{0}}, int64 count = {{{trips}}}")
+                model = parser.parse_model(named)
+                arrays["trips"] = np.array(20, np.int64)
+                expected = onnxruntime_outputs(model.SerializeToString(), arrays)[0]
+                (actual,) = self.run_model(model, arrays.values())
+                self.assertEqual(actual, expected)
 
     def test_several_outputs(self):
         rng = np.random.default_rng(3)

@@ -233,6 +233,51 @@ TEST(HostileModels, ManySizesInLoopsInLoops) {
                 HasSubstr("the model has more than 200000 nodes"));
 }
 
+// A loop without carried values whose body gives "y" to stack, and goes on or not.
+std::string StackingLoop(int trips, bool goes_on, const std::string& nodes) {
+    return R"(node { op_type: "Constant" output: "trips" attribute {
+                name: "value_int" type: INT i: )" +
+           std::to_string(trips) + R"( } }
+              node { op_type: "Loop" input: "trips" input: "" output: "y"
+                attribute { name: "body" type: GRAPH g { name: "body"
+                  input { name: "i" } input { name: "c" }
+                  initializer { name: "go" data_type: 9 int32_data: )" +
+           std::to_string(goes_on ? 1 : 0) + " } " + nodes +
+           R"( output { name: "go" } output { name: "y" } } } } )";
+}
+
+// Building a body in vain leaves nothing behind that would be checked at run time.
+TEST(HostileModels, BodiesThatAreNotKept) {
+    const std::string places = R"(node { op_type: "NonZero" input: "x" output: "y" } )";
+    EXPECT_EQ(ErrorOf(Model(Input("x", {4}) +
+                            StackingLoop(9, false, StackingLoop(9, true, places)) +
+                            "output { name: \"y\" }")),
+              "");
+}
+
+// The graph around a loop cannot check sizes that only the body's host calls tell.
+TEST(HostileModels, GuardsOfSizesWithinALoop) {
+    const std::string nodes = R"(node { op_type: "NonZero" input: "x" output: "a" }
+                                 node { op_type: "Neg" input: "x" output: "z" }
+                                 node { op_type: "NonZero" input: "z" output: "b" }
+                                 node { op_type: "Add" input: "a" input: "b" output: "ab" }
+                                 node { op_type: "ReduceSum" input: "ab" output: "s" }
+                                 node { op_type: "Cast" input: "s" output: "f"
+                                        attribute { name: "to" type: INT i: 1 } }
+                                 node { op_type: "Add" input: "x" input: "f" output: "t" }
+                                 node { op_type: "Reshape" input: "t" input: "four" output: "y" } )";
+    for (const int trips : {20, 2000}) {
+        const Result<graph::Plan> plan =
+            PlanOf(Model(Input("x", {4}) +
+                         R"(initializer { name: "four" data_type: 7 dims: 1 int64_data: 4 } )" +
+                         Loop(trips, nodes, "y") + "output { name: \"y\" }"));
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        const Status valid = graph::ValidatePlan(*plan);
+        EXPECT_TRUE(valid.ok()) << valid.error().message;
+        EXPECT_TRUE(plan->guards.empty());
+    }
+}
+
 // A step of the host whose result gives a size alone is not left out.
 TEST(HostileModels, ASizeThatNobodyElseReads) {
     const Result<graph::Plan> plan =

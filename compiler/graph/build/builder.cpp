@@ -302,7 +302,7 @@ Body Builder::MakeBody(const std::string& name,
             hidden_sizes_.insert(symbol);
         }
     }
-    sizes().Merge(body->sizes());
+    sizes().Merge(body->sizes(), hidden_sizes_);
     return body;
 }
 

@@ -94,8 +94,9 @@ std::vector<uint32_t> Graph::CountUses() const {
 
 namespace {
 
-// Whether a size of the results is in no operand.
-bool DefinesSizes(const Graph& graph, const Node& node) {
+// Symbols in the results' sizes that are in no operand.
+std::vector<Symbol> SizesToldBy(const Graph& graph, const Node& node) {
+    std::vector<Symbol> told;
     const auto operand_has = [&](const Symbol& symbol) {
         return std::ranges::any_of(node.operands, [&](ValueId operand) {
             const std::span<const Expr> dims = graph.ShapeOf(operand).dims();
@@ -106,15 +107,30 @@ bool DefinesSizes(const Graph& graph, const Node& node) {
         for (const Expr& dim : graph.ShapeOf(result).dims()) {
             for (const Symbol& symbol : dim.Symbols()) {
                 if (!operand_has(symbol)) {
-                    return true;
+                    told.push_back(symbol);
                 }
             }
         }
     }
-    return false;
+    return told;
 }
 
 }  // namespace
+
+std::set<Symbol> SizesToldWithin(const Graph& graph) {
+    std::set<Symbol> told;
+    for (const Node& node : graph.nodes()) {
+        if (Is<op::HostCall>(node.operation)) {
+            for (Symbol& symbol : SizesToldBy(graph, node)) {
+                told.insert(std::move(symbol));
+            }
+        }
+        for (const Body& body : node.bodies) {
+            told.merge(SizesToldWithin(*body));
+        }
+    }
+    return told;
+}
 
 void Graph::Compact() {
     std::vector<bool> live(values_.size(), false);
@@ -129,7 +145,7 @@ void Graph::Compact() {
         const Node& node = nodes_[n];
         // What the host computes may be used for its size alone, which no value shows.
         bool used = Is<op::WriteState>(node.operation) ||
-                    (Is<op::HostCall>(node.operation) && DefinesSizes(*this, node));
+                    (Is<op::HostCall>(node.operation) && !SizesToldBy(*this, node).empty());
         for (const ValueId result : node.results) {
             // A result that became a constant has no producer anymore.
             used = used ||

@@ -117,6 +117,10 @@ Result<std::vector<TensorType>> InferTypes(const Operation& operation,
                                            std::span<const Body> bodies,
                                            SizeFacts& sizes);
 
+// Sizes that host calls of the graph and of its bodies tell and no operand has: symbols that mean
+// nothing outside of the graph.
+std::set<Symbol> SizesToldWithin(const Graph& graph);
+
 // Checks what every pass must keep: ids in range, operands before uses, one producer a value,
 // constants of the right size, and result types as inferred. The error is a sentence that names the
 // node.

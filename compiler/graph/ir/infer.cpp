@@ -368,12 +368,17 @@ struct Infer {
     }
 
     // Whether `operands` fit the inputs of a body from `first` on.
-    Status CheckBody(const Graph& body, std::span<const TensorType> operands, size_t first) const {
+    Status CheckBody(const Graph& body,
+                     std::span<const TensorType> operands,
+                     size_t first,
+                     bool is_composite = false) const {
         if (body.inputs().size() != first + operands.size()) {
             return Invalid(fmt::format("the body {} has {} inputs, not {}", body.name(),
                                        body.inputs().size(), first + operands.size()));
         }
-        sizes.Merge(body.sizes());  // first: the inputs' sizes may be the body's own symbols
+        // First, because the inputs' sizes may be the body's own symbols. The body of a composite
+        // becomes part of the graph; the other bodies check what their host calls tell.
+        sizes.Merge(body.sizes(), is_composite ? std::set<Symbol>() : SizesToldWithin(body));
         for (size_t i = 0; i < operands.size(); ++i) {
             const TensorType& wanted = body.TypeOf(body.inputs()[first + i]);
             if (wanted.element != operands[i].element ||
@@ -394,7 +399,7 @@ struct Infer {
     }
 
     Result<Types> operator()(const op::Composite&) const {
-        FORNAX_RETURN_IF_ERROR(CheckBody(*bodies[0], in, 0));
+        FORNAX_RETURN_IF_ERROR(CheckBody(*bodies[0], in, 0, true));
         return OutputTypes(*bodies[0]);
     }
 

@@ -1,6 +1,8 @@
 // Comparisons of sizes, by their forms or by their hints.
 #include "compiler/graph/ir/sizes.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace fornax::graph {
@@ -101,11 +103,17 @@ int64_t SizeFacts::Fix(const Expr& a) {
     return value;
 }
 
-void SizeFacts::Merge(const SizeFacts& other) {
+void SizeFacts::Merge(const SizeFacts& other, const std::set<Symbol>& hidden) {
     hints_.insert(other.hints_.begin(), other.hints_.end());
     ranges_.insert(other.ranges_.begin(), other.ranges_.end());
+    const auto is_hidden = [&](const Expr& expr) {
+        return std::ranges::any_of(expr.Symbols(),
+                                   [&](const Symbol& symbol) { return hidden.contains(symbol); });
+    };
     for (const Guard& guard : other.guards_) {
-        AddGuard(guard);
+        if (hidden.empty() || (!is_hidden(guard.a) && !is_hidden(guard.b))) {
+            AddGuard(guard);
+        }
     }
 }
 

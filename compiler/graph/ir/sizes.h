@@ -48,8 +48,9 @@ class SizeFacts {
     int64_t Fix(const Expr& a);
     // The hint's value without a guard: for choices that do not change results.
     int64_t Hint(const Expr& a) const;
-    // Takes over what another graph's facts say, for inlining.
-    void Merge(const SizeFacts& other);
+    // Takes over what another graph's facts say, for inlining; without the guards that use a symbol
+    // of `hidden`, which only the other graph can check.
+    void Merge(const SizeFacts& other, const std::set<Symbol>& hidden = {});
     void AddGuard(Guard guard);
 
   private:
