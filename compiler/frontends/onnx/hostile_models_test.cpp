@@ -249,10 +249,10 @@ std::string StackingLoop(int trips, bool goes_on, const std::string& nodes) {
 // Building a body in vain leaves nothing behind that would be checked at run time.
 TEST(HostileModels, BodiesThatAreNotKept) {
     const std::string places = R"(node { op_type: "NonZero" input: "x" output: "y" } )";
-    EXPECT_EQ(ErrorOf(Model(Input("x", {4}) +
-                            StackingLoop(9, false, StackingLoop(9, true, places)) +
-                            "output { name: \"y\" }")),
-              "");
+    EXPECT_EQ(
+        ErrorOf(Model(Input("x", {4}) + StackingLoop(9, false, StackingLoop(9, true, places)) +
+                      "output { name: \"y\" }")),
+        "");
 }
 
 // The graph around a loop cannot check sizes that only the body's host calls tell.

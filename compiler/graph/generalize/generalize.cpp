@@ -138,7 +138,31 @@ Generalization::Growing Generalization::GrowingAt(
         growing.granule *= 2;
     }
     growing.hint = members.back()[place] / growing.granule;
+    growing.range = {1, INT32_MAX / growing.granule};
     return growing;
+}
+
+void Generalization::RestrictRanges(std::span<const std::span<const int64_t>> members) {
+    for (size_t i = 0; i < sizes_.size(); ++i) {
+        const std::span<const ExprTerm> terms = sizes_[i].terms();
+        const auto is_negative = [&](std::span<const int64_t> member) { return member[i] < 0; };
+        if (terms.size() != 1 || terms[0].factors.size() != 1 ||
+            std::ranges::any_of(members, is_negative)) {
+            continue;
+        }
+        const int64_t factor = terms[0].coefficient, at_zero = sizes_[i].constant_part();
+        for (Growing& growing : growing_) {
+            if (!sizes_[i].Uses(growing.symbol)) {
+                continue;
+            }
+            Range& range = growing.range;
+            if (factor > 0) {
+                range.low = std::max(range.low, (factor - 1 - at_zero) / factor);
+            } else {
+                range.high = std::min(range.high, at_zero / -factor);
+            }
+        }
+    }
 }
 
 std::optional<Generalization> Generalization::Between(const Graph& graph,
@@ -170,6 +194,7 @@ std::optional<Generalization> Generalization::Between(const Graph& graph,
         }
         made.sizes_.push_back(Expr(growing.symbol) * (difference / step) + at_zero);
     }
+    made.RestrictRanges(members);
     return made;
 }
 
@@ -233,6 +258,7 @@ std::optional<Generalization> Generalization::Among(const Graph& graph,
                               Expr(second.symbol) * static_cast<int64_t>(by_second) +
                               static_cast<int64_t>(at_zero));
     }
+    made.RestrictRanges(members);
     return made;
 }
 
@@ -254,7 +280,11 @@ bool Generalization::Covers(std::span<const int64_t> sizes) const {
             sizes[growing.at] % growing.granule != 0) {
             return false;
         }
-        values[growing.symbol] = sizes[growing.at] / growing.granule;
+        const int64_t value = sizes[growing.at] / growing.granule;
+        if (value < growing.range.low || value > growing.range.high) {
+            return false;
+        }
+        values[growing.symbol] = value;
     }
     for (size_t i = 0; i < sizes.size(); ++i) {
         if (sizes_[i].Evaluate(values) != sizes[i]) {
@@ -269,13 +299,22 @@ Result<Graph> Generalization::Apply(const Graph& member,
                                     std::span<const WeightInput> weights) const {
     SizeFacts facts;
     for (const Growing& growing : growing_) {
-        facts.Declare(growing.symbol.name(), growing.hint, {1, INT32_MAX / growing.granule});
+        facts.Declare(growing.symbol.name(), growing.hint, growing.range);
     }
     FORNAX_ASSIGN_OR_RETURN(Graph graph, WithSizes(member, std::move(name), sizes_, facts));
     for (const Guard& guard : graph.sizes().guards()) {
         if (guard.relation == Relation::kEqual) {
             return Error{ErrorCode::kUnsupported,
                          fmt::format("The sizes would have to be such that {}.", guard.ToString())};
+        }
+    }
+    for (const Value& value : graph.values()) {
+        for (const Expr& dim : value.type.shape.dims()) {
+            if (dim.Bounds(graph.sizes().ranges()).low < 0) {
+                return Error{
+                    ErrorCode::kUnsupported,
+                    fmt::format("The size {} would have to be no less than 0.", dim.ToString())};
+            }
         }
     }
     FORNAX_RETURN_IF_ERROR(CheckWeights(graph, weights));

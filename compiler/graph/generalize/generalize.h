@@ -48,6 +48,7 @@ class Generalization {
     // The graph with the symbols, whose hints are their values in the last member. The error is a
     // sentence that says what stands against it:
     // - a rule of an operation holds for some sizes only, such as equal numbers of elements;
+    // - a dimension that follows from two symbols would be negative for some of their values;
     // - the size of a weight differs, or the number of rows of a product with one that is not for
     //   any_rows; where it is, rows are guarded to be more than kFewRows, which have kernels of
     //   their own.
@@ -67,12 +68,15 @@ class Generalization {
         Symbol symbol;
         size_t at = 0;
         int64_t granule = 1, hint = 1;
+        Range range;  // of the symbol
     };
     Generalization() = default;
 
     static Growing GrowingAt(size_t place,
                              size_t number,
                              std::span<const std::span<const int64_t>> members);
+    // Restricts the symbols to values for which no size is negative that never was.
+    void RestrictRanges(std::span<const std::span<const int64_t>> members);
 
     std::vector<Growing> growing_;
     std::vector<Expr> sizes_;

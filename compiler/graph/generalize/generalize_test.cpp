@@ -132,6 +132,41 @@ TEST(Generalize, OneSizeMayGrowAsAnotherShrinks) {
     EXPECT_TRUE(made->Apply(Parse(fmt::format(fmt::runtime(text), 9)), "g", {}).ok());
 }
 
+// Kernels are slower where an extent may be negative, and no size is.
+TEST(Generalize, SizesAreNotNegative) {
+    const std::string text = R"(graph "g" {{
+    %0 = input "x" f32[{0},{1}]
+    output "x" %0
+}})";
+    const auto graph = [&](int64_t a, int64_t b) {
+        return Parse(fmt::format(fmt::runtime(text), a, b));
+    };
+    // 7 * size0 - 12, and 12 - 2 * size0.
+    for (const auto& [first, second, low, high] :
+         {std::tuple{graph(3, 9), graph(5, 23), 2, INT32_MAX},
+          std::tuple{graph(3, 6), graph(5, 2), 1, 6}}) {
+        const std::optional<Generalization> made = Between(first, second);
+        ASSERT_TRUE(made);
+        const Result<Graph> general = made->Apply(second, "general", {});
+        ASSERT_TRUE(general.ok()) << general.error().message;
+        EXPECT_EQ(general->sizes().ranges().at(Symbol("size0")), (Range{low, high}));
+        EXPECT_FALSE(made->Covers(std::vector<int64_t>{1, -5}));
+        EXPECT_FALSE(made->Covers(std::vector<int64_t>{7, -2}));
+    }
+    const std::vector<int64_t> a = {3, 9, 20}, b = {5, 9, 18}, c = {5, 12, 15};
+    const auto with_two = [](std::span<const int64_t> sizes) {
+        return Parse(fmt::format(R"(graph "g" {{
+    %0 = input "x" f32[{},{},{}]
+    output "x" %0
+}})",
+                                 sizes[0], sizes[1], sizes[2]));
+    };
+    const std::optional<Generalization> two = Generalization::Among(with_two(c), a, b, c);
+    ASSERT_TRUE(two);
+    EXPECT_EQ(two->Apply(with_two(c), "general", {}).error().message,
+              "The size -size0 - size1 + 32 would have to be no less than 0.");
+}
+
 TEST(Generalize, EqualSizesHaveNothingToGeneralize) {
     EXPECT_FALSE(Between(Attention(64), Attention(64)));
     // No input grows.

@@ -10,8 +10,7 @@ using spv::Op;
 
 namespace {
 
-constexpr uint32_t kSteps = 4;                    // that are multiplied at once
-constexpr uint32_t kMaxSharedFloats = 12 * 1024;  // most devices have more
+constexpr uint32_t kSteps = 4;  // that are multiplied at once
 
 uint32_t WholeMatrices(int64_t count) {
     constexpr int64_t kSide = AttentionEmitter::kSide;
@@ -61,10 +60,7 @@ bool AttentionEmitter::RunTiles() {
 }
 
 bool AttentionEmitter::ChooseTiles() {
-    tile_m_ = m_.Bounds(e_.domain_.ranges).high > kSide ? kMostQueries : kSide;
     const int64_t most_keys = keys_.Bounds(e_.domain_.ranges).high;
-    tile_keys_ =
-        most_keys >= kMostKeys ? kMostKeys : WholeMatrices(std::max<int64_t>(most_keys, 1));
     key_access_ = FindTileAccess(e_.kernel_, e_.domain_, attention_.key, {&attention_.keys, 1},
                                  attention_.depth);
     if (whole_depth_ != depth_) {
@@ -75,13 +71,20 @@ bool AttentionEmitter::ChooseTiles() {
     if (whole_n_ != n_ || (value_access_ && value_access_->padded_rows)) {
         value_access_.reset();
     }
-    // Tiles of fewer keys until all arrays fit.
-    for (; tile_keys_ >= kSide; tile_keys_ -= kSide) {
-        // A symbolic number of keys may be known to be divisible.
-        const std::optional<int64_t> rest = Mod(keys_, tile_keys_).Simplify(e_.domain_).constant();
-        rest_keys_ = rest ? static_cast<uint32_t>(*rest) : tile_keys_;
-        if (SharedFloats() <= kMaxSharedFloats) {
-            return true;
+    // Tiles of fewer keys, then of fewer queries, until all arrays fit.
+    const uint32_t queries = m_.Bounds(e_.domain_.ranges).high > kSide ? kMostQueries : kSide;
+    const uint32_t keys =
+        most_keys >= kMostKeys ? kMostKeys : WholeMatrices(std::max<int64_t>(most_keys, 1));
+    const uint32_t most_floats = e_.target_.max_workgroup_memory / sizeof(float);
+    for (tile_m_ = queries; tile_m_ >= kSide; tile_m_ -= kSide) {
+        for (tile_keys_ = keys; tile_keys_ >= kSide; tile_keys_ -= kSide) {
+            // A symbolic number of keys may be known to be divisible.
+            const std::optional<int64_t> rest =
+                Mod(keys_, tile_keys_).Simplify(e_.domain_).constant();
+            rest_keys_ = rest ? static_cast<uint32_t>(*rest) : tile_keys_;
+            if (SharedFloats() <= most_floats) {
+                return true;
+            }
         }
     }
     return false;

@@ -2,8 +2,10 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <spirv/unified1/spirv.hpp11>
 
 #include "compiler/graph/loop/attention.h"
+#include "compiler/graph/loop/emit_spirv.h"
 #include "tests/graph/kernel_check.h"
 
 namespace fornax::graph::loop {
@@ -132,6 +134,27 @@ TEST_F(Attentions, OfMultiplesOfASymbol) {
 }
 
 // -inf is no part of the sum; a row of nothing else is NaN, as by the definition.
+// Tiles get smaller until they fit into workgroup memory.
+TEST_F(Attentions, OfLargeHeads) {
+    Target target;
+    target.matrices_f32 = true;
+    target.max_workgroup_memory = 65536;
+    for (const int depth : {128, 192, 256}) {
+        for (const char* keys : {"70", "64"}) {
+            const std::string text = Text("", "40", keys, depth, depth, kByRows, kByRows);
+            const Result<Module> module = EmitSpirv(Parse(text), target);
+            ASSERT_TRUE(module.ok()) << module.error().message;
+            size_t products = 0;
+            for (size_t i = 5; i < module->words.size(); i += module->words[i] >> 16) {
+                const auto op = static_cast<spv::Op>(module->words[i] & 0xffff);
+                products += op == spv::Op::OpCooperativeMatrixMulAddKHR ? 1 : 0;
+            }
+            EXPECT_GT(products, 0U) << text;
+            CheckIt(text, {});
+        }
+    }
+}
+
 TEST_F(Attentions, WithMaskedKeys) {
     constexpr float kNever = -std::numeric_limits<float>::infinity();
     for (const int columns : {1, 2, 30}) {

@@ -118,8 +118,7 @@ class ControlFlowLowering {
         const std::vector<ValueId> operands = cloner_.Map(node.operands);
         const std::optional<int64_t> count = ConstantInteger(to_, operands[0]);
         const bool known = count && *count >= 0 && *count <= kMaxIterations &&
-                           ConstantInteger(to_, operands[1]) == 1 &&
-                           !HasStrings(*node.bodies[0]) &&
+                           ConstantInteger(to_, operands[1]) == 1 && !HasStrings(*node.bodies[0]) &&
                            // Each iteration would tell the same symbols.
                            SizesToldWithin(*node.bodies[0]).empty();
         const bool pure = IsPure(*node.bodies[0]);
