@@ -16,10 +16,20 @@ uint64_t DramBytesOf(const CopyRecord& copy) {
     return copy.kind == CopyKind::kDevice ? 2 * copy.bytes : copy.bytes;
 }
 
+bool HasMatrixUnit(const Description& description, MatrixType type) {
+    return description.matrix.units > 0 && description.matrix.rate(type) > 0;
+}
+
 class DispatchCost {
   public:
-    DispatchCost(const Description& description, const DispatchRecord& dispatch)
-        : description_(description), dispatch_(dispatch), operations_(dispatch.operations) {}
+    // `splits` has one for each product that is on matrix units as a whole and not empty.
+    DispatchCost(const Description& description,
+                 const DispatchRecord& dispatch,
+                 std::span<const SplitProduct> splits)
+        : description_(description),
+          dispatch_(dispatch),
+          splits_(splits),
+          operations_(dispatch.operations) {}
 
     Cost Compute() {
         for (const Product& product : dispatch_.products) {
@@ -40,7 +50,7 @@ class DispatchCost {
         if (macs == 0) {
             return;
         }
-        if (description_.matrix.units == 0 || description_.matrix.rate(product.type) == 0) {
+        if (!HasMatrixUnit(description_, product.type)) {
             operations_.simple += macs;  // fused
             cost_.macs_on_vector_units += macs;
             return;
@@ -55,7 +65,7 @@ class DispatchCost {
                                          product.shape, cycles, product.type);
             return;
         }
-        const SplitProduct split = SplitOverUnits(description_, product);
+        const SplitProduct& split = splits_[next_split_++];
         split_cores_ = std::max(split_cores_, split.cores);
         matrix_cycles_ += split.cycles;
         cost_.busy.matrix += split.busy;
@@ -71,6 +81,7 @@ class DispatchCost {
         cost_.cores =
             std::min(description_.cores.count(), std::max(split_cores_, dispatch_.workgroups));
         workgroups_ = split_cores_ > 0 ? cost_.cores : dispatch_.workgroups;
+        cost_.workgroups = workgroups_;
         cost_.workgroups_of_core = CeilDivide(workgroups_, cost_.cores);
         cost_.workgroup.matrix = matrix_cycles_;
         if (split_cores_ == 0 && matrix_cycles_ > 0) {
@@ -123,16 +134,18 @@ class DispatchCost {
         cost_.request = dispatch_.scratchpad;
         const uint64_t half = description_.scratchpad.bytes / 2;
         if (split_cores_ > 0) {
-            // Tiles of the operands: a half of the scratchpad at most, so that there can be two.
-            const uint64_t least = dispatch_.scratchpad.least_bytes;
-            cost_.request.preferred_bytes = std::max(
-                {least, dispatch_.scratchpad.preferred_bytes, std::min(half, traffic.port)});
+            // The replay's own tiles: a half of the scratchpad at most, so that there can be two.
+            cost_.request.least_bytes = std::min(cost_.request.least_bytes, half);
+            cost_.request.preferred_bytes =
+                std::max(cost_.request.least_bytes, std::min(half, traffic.port));
         }
         cost_.request.workgroups = cost_.workgroups_of_core;
     }
 
     const Description& description_;
     const DispatchRecord& dispatch_;
+    const std::span<const SplitProduct> splits_;
+    size_t next_split_ = 0;
     Operations operations_;
     Cost cost_;
     uint64_t workgroups_ = 1;
@@ -142,8 +155,11 @@ class DispatchCost {
     uint64_t scratchpad_bytes_ = 0;  // of products
 };
 
-// More than this many sizes of tiles are not tried.
-constexpr uint32_t kMostTileSizes = 20;
+// Of the divisions of several products.
+constexpr size_t kMostCombinations = 4096;
+
+// More tiles are only tried where they have to be as small.
+constexpr uint64_t kMostTiles = 1 << 16;
 
 void AddPhase(std::vector<Phase>& phases, const Phase& phase) {
     if (phase.compute + phase.delay + phase.dram_bytes + phase.network_bytes + phase.host_bytes >
@@ -231,10 +247,6 @@ class DispatchPhases {
 
 }  // namespace
 
-Cost CostOf(const Description& description, const DispatchRecord& dispatch) {
-    return DispatchCost(description, dispatch).Compute();
-}
-
 Cost CostOf(const Description&, const CopyRecord& copy) {
     Cost cost;
     const bool from_device = copy.kind == CopyKind::kDevice || copy.kind == CopyKind::kToHost;
@@ -254,7 +266,7 @@ void AddSpill(const Grant& grant, Cost& cost) {
         return;
     }
     const uint64_t of_core = grant.spill_bytes * cost.workgroups_of_core;
-    const uint64_t bytes = of_core * cost.cores;
+    const uint64_t bytes = grant.spill_bytes * cost.workgroups;
     cost.traffic.dram_read += bytes;
     cost.traffic.dram_written += bytes;
     cost.traffic.network += 2 * bytes;
@@ -273,20 +285,22 @@ std::vector<Phase> PhasesOf(const Description& description, const Cost& cost, co
     if (!grant.double_buffered && grant.occupancy < 2) {
         return phases.InTurns(CeilDivide(port, granted));
     }
-    const uint64_t least = CeilDivide(port, std::max<uint64_t>(1, granted / 2));
-    // The doubling grid is the same for all grants, so that a larger one has all choices of a
-    // smaller.
+    // The dispatch has its cores alone: what the grant leaves of their scratchpads holds tiles as
+    // well. Doubling keeps to one grid, so that a larger scratchpad has all choices of a smaller.
+    const uint64_t least =
+        CeilDivide(port, std::max<uint64_t>(1, description.scratchpad.bytes / 2));
     std::vector<Phase> best;
     Cycles best_cycles = 0;
-    for (uint64_t tiles = std::bit_ceil(least), i = 0; i < kMostTileSizes; tiles *= 2, ++i) {
+    uint64_t tiles = std::bit_ceil(least);
+    do {
         std::vector<Phase> made = phases.Overlapped(tiles);
         const Cycles cycles = phases.CyclesAlone(made);
-        if (i > 0 && cycles >= best_cycles) {
-            break;
+        if (best.empty() || cycles < best_cycles) {
+            best = std::move(made);
+            best_cycles = cycles;
         }
-        best = std::move(made);
-        best_cycles = cycles;
-    }
+        tiles *= 2;
+    } while (tiles <= kMostTiles);
     return best;
 }
 
@@ -304,6 +318,52 @@ std::vector<Phase> PhasesOf(const Description& description, const CopyRecord& co
         AddPhase(phases, phase);
     }
     return phases;
+}
+
+namespace {
+
+Cycles CyclesAlone(const Description& description, Cost cost) {
+    const Grant grant = ScratchpadAllocator(description)
+                            .Request(cost.request, description.cores.workgroup_slots, 0, 0);
+    AddSpill(grant, cost);
+    return DispatchPhases(description, cost, grant).CyclesAlone(PhasesOf(description, cost, grant));
+}
+
+}  // namespace
+
+Cost CostOf(const Description& description, const DispatchRecord& dispatch) {
+    std::vector<std::vector<SplitProduct>> choices;
+    size_t combinations = 1;
+    for (const Product& product : dispatch.products) {
+        if (dispatch.split != ProductSplit::kWhole || !HasMatrixUnit(description, product.type)) {
+            continue;
+        }
+        std::vector<SplitProduct> splits = SplitsOverUnits(description, product);
+        if (splits.empty()) {
+            continue;
+        }
+        // Of dispatches with many products not everything is tried.
+        splits.resize(std::clamp<size_t>(kMostCombinations / combinations, 1, splits.size()));
+        combinations *= splits.size();
+        choices.push_back(std::move(splits));
+    }
+    Cost best;
+    Cycles least = UINT64_MAX;
+    for (size_t number = 0; number < combinations; ++number) {
+        std::vector<SplitProduct> splits;
+        size_t rest = number;
+        for (const std::vector<SplitProduct>& of_product : choices) {
+            splits.push_back(of_product[rest % of_product.size()]);
+            rest /= of_product.size();
+        }
+        Cost cost = DispatchCost(description, dispatch, splits).Compute();
+        const Cycles cycles = combinations == 1 ? 0 : CyclesAlone(description, cost);
+        if (cycles < least) {
+            least = cycles;
+            best = std::move(cost);
+        }
+    }
+    return best;
 }
 
 std::array<Cycles, kBounds> FloorsOf(const Description& description,

@@ -43,7 +43,8 @@ inline constexpr std::array<std::string_view, kBounds> kBoundNames = {
     "launch", "matrix", "vector", "special", "scratchpad", "DMA", "network", "DRAM", "host link"};
 
 struct Cost {
-    uint64_t cores = 0;               // that the record holds; 0 of copies
+    uint64_t cores = 0;  // that the record holds; 0 of copies
+    uint64_t workgroups = 0;
     uint64_t workgroups_of_core = 0;  // of the core that has most
     UnitCycles workgroup;             // on each unit, of the longest workgroup
     UnitCycles busy;                  // of all, added up; matrix over all matrix units
@@ -62,7 +63,7 @@ void AddSpill(const Grant& grant, Cost& cost);
 
 // With the grant that the dispatch got: the first load, computation beside the other loads and all
 // stores but the last, the last store; without double buffers one after the other. The bytes of a
-// core pass in as many tiles as take the least time, none larger than a buffer of the grant. No
+// core pass in as many tiles as take the least time, none larger than half of the scratchpad. No
 // phase is without work.
 std::vector<Phase> PhasesOf(const Description& description, const Cost& cost, const Grant& grant);
 std::vector<Phase> PhasesOf(const Description& description, const CopyRecord& copy);

@@ -1,11 +1,7 @@
 #include "npu/replay/product_split.h"
 
-#include <utility>
-
-#include "npu/units/core.h"
-#include "npu/units/dma_engine.h"
-#include "npu/units/dram.h"
-#include "npu/units/scratchpad_banks.h"
+#include <algorithm>
+#include <bit>
 
 namespace fornax::npu {
 namespace {
@@ -22,27 +18,43 @@ class Splitter {
     Splitter(const Description& description, const Product& product)
         : description_(description), product_(product) {}
 
-    // Of every division into no more pieces than there are units; more in m never slows.
-    SplitProduct Best() const {
+    // Of every division into numbers of parts of the grid, no more pieces than there are units.
+    std::vector<SplitProduct> Best() {
         const uint64_t units = description_.cores.count() * description_.matrix.units;
         const ProductShape& shape = product_.shape;
-        SplitProduct best;
-        Cycles least = UINT64_MAX;
-        for (uint64_t batch = 1; batch <= std::min(product_.batch, units); ++batch) {
-            for (uint64_t n = 1; n <= std::min(shape.n, units / batch); ++n) {
-                const uint64_t m = std::min(shape.m, units / (batch * n));
-                const SplitProduct split = Divide({batch, m, n});
-                const Cycles cycles = LongestOf(split);
-                if (std::pair(cycles, split.pieces) < std::pair(least, best.pieces)) {
-                    best = split;
-                    least = cycles;
+        for (uint64_t batch = 1; batch <= std::min(product_.batch, units); batch = Next(batch)) {
+            for (uint64_t n = 1; n <= std::min(shape.n, units / batch); n = Next(n)) {
+                for (uint64_t m = 1; m <= std::min(shape.m, units / (batch * n)); m = Next(m)) {
+                    Consider(Divide({batch, m, n}));
                 }
             }
         }
-        return best;
+        return std::move(best_);
     }
 
   private:
+    // 1 to 16, and then steps of a quarter of the power of two below. The grid does not depend on
+    // the description, so that a larger machine has all choices of a smaller.
+    static uint64_t Next(uint64_t parts) {
+        return parts + (parts < 16 ? 1 : std::bit_floor(parts) / 4);
+    }
+
+    void Consider(const SplitProduct& split) {
+        const auto is_no_better = [](const SplitProduct& a, const SplitProduct& b) {
+            return a.cycles >= b.cycles && a.port_bytes >= b.port_bytes &&
+                   a.read_again >= b.read_again && a.cores <= b.cores &&
+                   CeilDivide(a.scratchpad_bytes, a.cores) >=
+                       CeilDivide(b.scratchpad_bytes, b.cores);
+        };
+        for (const SplitProduct& other : best_) {
+            if (is_no_better(split, other)) {
+                return;
+            }
+        }
+        std::erase_if(best_, [&](const SplitProduct& other) { return is_no_better(other, split); });
+        best_.push_back(split);
+    }
+
     SplitProduct Divide(const Parts& parts) const {
         const ProductShape& shape = product_.shape;
         const ProductShape piece = {CeilDivide(shape.m, parts.m), CeilDivide(shape.n, parts.n),
@@ -82,27 +94,14 @@ class Splitter {
         split.read_again = (times - 1) * (a > b ? product_.a_bytes : product_.b_bytes);
     }
 
-    Cycles LongestOf(const SplitProduct& split) const {
-        const UnitCycles units = {
-            .matrix = split.cycles,
-            .scratchpad =
-                CyclesOnBanks(description_, CeilDivide(split.scratchpad_bytes, split.cores), 1)};
-        const auto over = [](uint64_t bytes, double rate) {
-            return WholeCycles(static_cast<double>(bytes) / rate);
-        };
-        const uint64_t dram = product_.a_bytes + product_.b_bytes + split.read_again;
-        return std::max({CyclesOfWorkgroup(units, description_.cores.overlap),
-                         over(split.port_bytes, DmaBytesPerCycle(description_, 1)),
-                         over(dram, DramBytesPerCycle(description_))});
-    }
-
     const Description& description_;
     const Product& product_;
+    std::vector<SplitProduct> best_;
 };
 
 }  // namespace
 
-SplitProduct SplitOverUnits(const Description& description, const Product& product) {
+std::vector<SplitProduct> SplitsOverUnits(const Description& description, const Product& product) {
     if (product.shape.empty() || product.batch == 0) {
         return {};
     }

@@ -1,10 +1,12 @@
-// How a product of a whole dispatch is divided over the matrix units of a description, and what of
-// its operands is read again because the scratchpads are too small.
+// How a product of a whole dispatch may be divided over the matrix units of a description, and what
+// of its operands is read again because the scratchpads are too small.
 //
-// As the plan of a graph compiler for the described machine would: over batches, columns and rows
-// of the result, so that the longest of what a core computes and what it and DRAM move is as short
-// as can be. Sums over k are not divided.
+// Pieces are parts of the batch, of the columns and of the rows of the result; sums over k are not
+// divided. Which division is best depends on what else the dispatch does (dispatch_cost.h): a plan
+// for the described machine would choose the fastest.
 #pragma once
+
+#include <vector>
 
 #include "npu/replay/records.h"
 
@@ -20,7 +22,10 @@ struct SplitProduct {
     uint64_t read_again = 0;        // bytes from DRAM beside each operand once
 };
 
-// `product` is of a dispatch of kWhole, and the description has a rate for its type.
-SplitProduct SplitOverUnits(const Description& description, const Product& product);
+// The divisions of which none is worse than another in everything: cycles, scratchpad accesses of a
+// core, operands that enter a core or are read again, cores. At least one of a product that is not
+// empty, else none. `product` is of a dispatch of kWhole, and the description has a rate for its
+// type.
+std::vector<SplitProduct> SplitsOverUnits(const Description& description, const Product& product);
 
 }  // namespace fornax::npu

@@ -63,9 +63,9 @@ TEST(NpuReplay, StreamsOverlapButForTheirEnds) {
                          {.writes = true, .bytes = 16 * 400}};
     dispatch.scratchpad = {.least_bytes = 64, .preferred_bytes = 2048};
     const Cycles latency = 7 + 10 + 90;
-    // 4 bytes a cycle. Of 2, 4, 8, 16, 32, ... tiles 16 take the least time.
+    // 4 bytes a cycle. Two tiles hide the computation, and each costs a setup.
     Cycles least = UINT64_MAX;
-    for (uint64_t tiles = 4; tiles < 1000; tiles *= 2) {
+    for (uint64_t tiles = 2; tiles < 1000; tiles *= 2) {
         const Cycles first = (16'000 / tiles + 3) / 4, last = (6400 / tiles + 3) / 4;
         const Cycles middle = (tiles - 1) * 7 + (22'400 - 16'000 / tiles - 6400 / tiles + 3) / 4;
         least = std::min(least, 2 * latency + first + middle + last);
@@ -143,6 +143,12 @@ TEST(NpuReplay, TwoQueuesRunAtOnceAndContendForDram) {
     EXPECT_GT(turns.units[static_cast<size_t>(Unit::kCommandProcessor)].stall, 0U);
 }
 
+SplitProduct FastestOf(const Description& machine, const Product& product) {
+    const std::vector<SplitProduct> splits = SplitsOverUnits(machine, product);
+    EXPECT_FALSE(splits.empty());
+    return *std::ranges::min_element(splits, {}, &SplitProduct::cycles);
+}
+
 TEST(NpuReplay, ProductsAreDividedOverAllUnits) {
     const Result<Description> machine = LoadDescription("dc-400");
     ASSERT_TRUE(machine.ok());
@@ -150,16 +156,15 @@ TEST(NpuReplay, ProductsAreDividedOverAllUnits) {
                              .type = MatrixType::kInt8,
                              .a_bytes = 1 << 24,
                              .b_bytes = 1 << 24};
-    const SplitProduct split = SplitOverUnits(*machine, product);
+    const SplitProduct split = FastestOf(*machine, product);
     EXPECT_EQ(split.cores, 16U);
     EXPECT_EQ(split.pieces, 128U);
     const double macs = 4096.0 * 4096 * 4096;
     EXPECT_GE(static_cast<double>(split.cycles), macs / 128 / 1024);
     EXPECT_LE(static_cast<double>(split.cycles), 1.5 * macs / 128 / 1024);
-    // A product smaller than an array uses one.
-    const SplitProduct small =
-        SplitOverUnits(*machine, {.shape = {4, 4, 4}, .type = MatrixType::kInt8});
-    EXPECT_LE(small.pieces, 4U);
+    // No piece is empty.
+    const SplitProduct small = FastestOf(*machine, {.shape = {4, 4, 4}, .type = MatrixType::kInt8});
+    EXPECT_LE(small.pieces, 16U);
 }
 
 TEST(NpuReplay, SmallScratchpadsReadOperandsAgain) {
@@ -168,10 +173,10 @@ TEST(NpuReplay, SmallScratchpadsReadOperandsAgain) {
                              .type = MatrixType::kInt8,
                              .a_bytes = 1 << 22,
                              .b_bytes = 1 << 22};
-    const uint64_t before = SplitOverUnits(machine, product).read_again;
+    const uint64_t before = FastestOf(machine, product).read_again;
     EXPECT_GT(before, 0U);
     machine.scratchpad.bytes = 64 << 20;
-    EXPECT_EQ(SplitOverUnits(machine, product).read_again, 0U);
+    EXPECT_EQ(FastestOf(machine, product).read_again, 0U);
 }
 
 TEST(NpuReplay, TypesWithoutARateAreOnTheVectorUnits) {
