@@ -52,7 +52,7 @@ MAY_INCLUDE = {
     "shaders": ["base"],
     "driver": ["base", "hal", "compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE],
     "icd": ["base", "driver"],
-    "runtime": ["base", "compiler/graph", "compiler/frontends", "runtime/plan", "runtime/vulkan"],
+    "runtime": ["base", "npu/description", "compiler/graph", "compiler/frontends", "runtime/npu", "runtime/plan", "runtime/vulkan"],
     # What players have in common knows neither Vulkan nor the HAL; the HAL's player is for the driver.
     "runtime/plan": ["base", "compiler/graph"],
     "runtime/hal": ["base", "hal", "compiler/graph", "compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE, "runtime/plan"],
