@@ -126,17 +126,17 @@ std::string Notes(const runtime::Modelled& modelled) {
     }
     if (products > 0) {
         text += fmt::format(
-            "  {} steps have products of a type that the matrix units have no rate for ({:.1f} "
-            "million multiply-accumulates);\n  they are on the vector units. --precision medium "
+            "  Steps with products of a type that the matrix units have no rate for: {} ({:.1f} "
+            "million multiply-accumulates).\n  They are on the vector units; --precision medium "
             "makes bf16 of products with constant f32 matrices.\n",
             products, static_cast<double>(macs) / 1e6);
     }
     if (modelled.plan.host_steps > 0) {
-        text += fmt::format("  {} steps on the host are not in these times.\n",
+        text += fmt::format("  Steps on the host, which are not in these times: {}.\n",
                             modelled.plan.host_steps);
     }
     if (modelled.plan.unknown_steps > 0) {
-        text += fmt::format("  {} steps of unknown sizes are not in these times.\n",
+        text += fmt::format("  Steps of unknown sizes, which are not in these times: {}.\n",
                             modelled.plan.unknown_steps);
     }
     return text;
