@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 64;
 
-Error Bad(std::string message) {
+Error Bad(std::string_view message) {
     return Error{ErrorCode::kInvalidArgument, Printable(message)};
 }
 
