@@ -84,6 +84,13 @@ fornax_static_library(sodium libsodium.a sodium.h)
 fornax_static_library(zstd libzstd.a zstd.h)
 fornax_static_library(zlib libz.a zlib.h)
 
+# Descriptions of NPUs are TOML. Header-only: one file includes it.
+find_path(FORNAX_TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
+mark_as_advanced(FORNAX_TOMLPLUSPLUS_INCLUDE)
+add_library(fornax_tomlplusplus INTERFACE)
+target_include_directories(fornax_tomlplusplus SYSTEM INTERFACE ${FORNAX_TOMLPLUSPLUS_INCLUDE})
+add_library(fornax::tomlplusplus ALIAS fornax_tomlplusplus)
+
 # fornax::fmt, without its shared library, is in base/: an application may carry another version of it.
 
 # The ONNX file format: the distribution's generated protobuf classes, `#include <onnx/onnx_pb.h>`. Only

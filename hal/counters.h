@@ -1,5 +1,5 @@
 // What a device counts while it works: the raw material of reports and of tests that prove that
-// work was done. The timed model will add cycles, stalls and energy beside these.
+// work was done. Modelled cycles, stalls and energy are those of npu/.
 #pragma once
 
 #include <cstdint>

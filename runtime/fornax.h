@@ -380,6 +380,9 @@ FORNAX_API fornax_status fornax_session_step(const fornax_session* session,
  *   boundaries, why values lie in memory, with the option `report`: [{node, operation, type,
  *     reason, nodes, readers}]
  *   times, of the last fornax_session_profile() with these sizes: [{step, nanoseconds}]
+ *   modelled, where the environment variable FORNAX_NPU describes a machine, else null: the same
+ *     steps on it, {stamp, total_ns, energy_nj, records: [{step, run_ns, bound, ...}], ...}, or
+ *     {error}, a sentence
  *
  * Members may be added. The text is valid until the next report, and as long as the session. */
 FORNAX_API fornax_status fornax_session_report(fornax_session* session, const char** json);

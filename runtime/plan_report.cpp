@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/graph/plan/plan_kernel.h"
+#include "npu/description/read.h"
+#include "runtime/npu/modelled.h"
 
 namespace fornax::runtime {
 namespace {
@@ -112,6 +114,22 @@ json BoundaryOf(const graph::Boundary& boundary) {
             {"readers", boundary.readers}};
 }
 
+// The plan on the machine that FORNAX_NPU describes; null without one.
+json ModelledOf(const ModelPlan& plan, const Instance& instance) {
+    Result<std::optional<npu::Description>> description = npu::DescriptionOfEnvironment();
+    if (!description.ok()) {
+        return {{"error", description.error().message}};
+    }
+    if (!description->has_value()) {
+        return nullptr;
+    }
+    const Program& program = *plan.program;
+    const Result<Modelled> modelled = ReplayPlan(
+        **description,
+        RecordsOf(program.plan(), instance.bindings(), instance.memory(), program.kernels()));
+    return modelled.ok() ? ToJson(*modelled) : json{{"error", modelled.error().message}};
+}
+
 }  // namespace
 
 std::string ReportOf(const ModelPlan& plan,
@@ -153,6 +171,7 @@ std::string ReportOf(const ModelPlan& plan,
     for (const StepTime& time : times) {
         report["times"].push_back({{"step", time.step}, {"nanoseconds", time.nanoseconds}});
     }
+    report["modelled"] = ModelledOf(plan, instance);
     // Names are those of the model, which may be anything.
     return report.dump(-1, ' ', false, json::error_handler_t::replace);
 }

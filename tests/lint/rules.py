@@ -32,6 +32,10 @@ MAY_INCLUDE = {
     "hal/model": ["base", "hal", "hal/support"],
     "hal/null": ["base", "hal", "hal/support"],
     "hal/conformance": ["base", "hal"],
+    # The described NPU in time. Its parts stand on each other, and on nothing else.
+    "npu/description": ["base"],
+    "npu/units": ["base", "npu/description"],
+    "npu/replay": ["base", "npu/description", "npu/units"],
     "compiler": ["base"],
     "compiler/kernel": ["base", "hal", KERNEL_BINDINGS, KERNEL_FACADE, *KERNEL_FOLDERS],
     KERNEL_BINDINGS: ["hal"],
@@ -48,10 +52,11 @@ MAY_INCLUDE = {
     "shaders": ["base"],
     "driver": ["base", "hal", "compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE],
     "icd": ["base", "driver"],
-    "runtime": ["base", "compiler/graph", "compiler/frontends", "runtime/plan", "runtime/vulkan"],
+    "runtime": ["base", "npu/description", "compiler/graph", "compiler/frontends", "runtime/npu", "runtime/plan", "runtime/vulkan"],
     # What players have in common knows neither Vulkan nor the HAL; the HAL's player is for the driver.
     "runtime/plan": ["base", "compiler/graph"],
     "runtime/hal": ["base", "hal", "compiler/graph", "compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE, "runtime/plan"],
+    "runtime/npu": ["base", "npu/description", "npu/units", "npu/replay", "compiler/graph", "runtime/plan"],
     "runtime/vulkan": ["base"],
     "python": ["runtime"],
     "tools": None,
@@ -163,7 +168,7 @@ def check_vulkan_headers(file):
     if file.suffix not in CXX_SUFFIXES:
         return
     if not any(is_under(file.path, folder)
-               for folder in ("base", "hal", "compiler", "shaders", "runtime/plan", "runtime/hal")):
+               for folder in ("base", "hal", "npu", "compiler", "shaders", "runtime/plan", "runtime/hal", "runtime/npu")):
         return
     for header, line in includes(file):
         if VULKAN_HEADER.match(header):
@@ -195,7 +200,7 @@ def check_environment(file):
     """What the libraries read from the environment comes through base/environment.h."""
     if file.suffix not in CXX_SUFFIXES or file.is_test or file.path == ENVIRONMENT_READER:
         return
-    if not any(is_under(file.path, folder) for folder in ("base", "hal", "compiler", "driver", "icd")):
+    if not any(is_under(file.path, folder) for folder in ("base", "hal", "npu", "compiler", "driver", "icd")):
         return
     for match in ENVIRONMENT_ACCESS.finditer(file.text):
         line = file.text.count("\n", 0, match.start()) + 1

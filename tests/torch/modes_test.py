@@ -6,9 +6,11 @@ PYTHONPATH has the package, VK_DRIVER_FILES is the driver's manifest.
 import contextlib
 import html.parser
 import io
+import os
 import pathlib
 import tempfile
 import unittest
+import unittest.mock
 
 import torch
 from torch import nn
@@ -93,8 +95,15 @@ class Modes(unittest.TestCase):
         text, _ = run("simulate", Mlp().eval(), torch.randn(4, 16), torch.randn(4, 16), output_dir=self.path)
         self.assertEqual(text.count("graph_0:"), 1)  # the second run has the same sizes
         self.assertRegex(text, r"step +kind +operations +bytes read +bytes written +node")
-        self.assertIn("There is no timed model of the device yet", text)
+        self.assertIn("say nothing about how long an NPU would take", text)
         self.assertIn((self.path / "graph_0.work.txt").read_text(), text)
+
+    def test_simulate_on_a_described_machine(self):
+        with unittest.mock.patch.dict(os.environ, FORNAX_NPU="edge-4"):
+            text, _ = run("simulate", Mlp().eval(), torch.randn(4, 16), output_dir=self.path)
+        self.assertRegex(text, r"step +run us +launch us +bound by +bytes of DRAM +node")
+        self.assertRegex(text, r"us and [\d.]+ uJ together; modelled, uncalibrated \(edge-4, description [0-9a-f]{16}, model 1\)")
+        self.assertIn((self.path / "graph_0.modelled.txt").read_text(), text)
 
     def test_other_sizes_have_files_of_their_own(self):
         torch._dynamo.reset()

@@ -58,6 +58,7 @@ void AddCacheCommand(CLI::App& app);
 void AddCompileCommand(CLI::App& app);
 void AddExplainKernelCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
+void AddNpuCommand(CLI::App& app);
 void AddRunCommand(CLI::App& app);
 void AddSoakCommand(CLI::App& app);
 

@@ -257,6 +257,34 @@ TEST_F(CommandTest, BenchLimitsMeasuresTheMachine) {
     EXPECT_THAT(output_, HasSubstr("none"));
 }
 
+TEST_F(CommandTest, NpuDescribesMachinesAndUnits) {
+    ASSERT_EQ(Fornax({"npu", "describe", "laptop-45"}), 0) << output_;
+    EXPECT_THAT(output_, HasSubstr("6 clusters of 1 core at 1.85 GHz"));
+    EXPECT_THAT(output_, HasSubstr("dram.bandwidth_gbs"));
+    ASSERT_EQ(Fornax({"npu", "print", "edge-4"}), 0) << output_;
+    const fs::path file = directory_ / "mine.toml";
+    std::ofstream(file) << output_;
+    ASSERT_EQ(Fornax({"npu", "describe", file, "--json"}), 0) << output_;
+    const nlohmann::json mine = nlohmann::json::parse(output_);
+    ASSERT_EQ(Fornax({"npu", "describe", "edge-4", "--json"}), 0) << output_;
+    EXPECT_EQ(nlohmann::json::parse(output_), mine);
+    EXPECT_EQ(mine["matrix"]["dataflow"], "weight-stationary");
+    ASSERT_EQ(Fornax({"npu", "matrix", "-m", "256", "-n", "128", "-k", "256", "--json"}), 0);
+    EXPECT_EQ(nlohmann::json::parse(output_)["output-stationary"]["cycles"], 10'176);
+
+    EXPECT_EQ(Fornax({"npu", "describe"}), 2);
+    EXPECT_THAT(output_, HasSubstr("FORNAX_NPU is not set"));
+    EXPECT_EQ(Fornax({"npu", "print", "edge-5"}), 2);
+    EXPECT_EQ(Fornax({"npu", "matrix", "-m", "0", "-n", "1", "-k", "1"}), 2);
+    std::ofstream(file) << "base = \"edge-4\"\n[cores]\nclock_ghz = 0\n";
+    EXPECT_EQ(Fornax({"npu", "describe", file}), 1);
+    EXPECT_EQ(output_, "fornax: " + file.string() +
+                           ", line 3: cores.clock_ghz is 0; it must be from 0.001 to 100 GHz.\n");
+    environment_["FORNAX_NPU"] = "edge-4";
+    ASSERT_EQ(Fornax({"npu", "describe"}), 0) << output_;
+    EXPECT_THAT(output_, HasSubstr("edge-4, description "));
+}
+
 class DriverCommandTest : public CommandTest {
   protected:
     void SetUp() override {
@@ -293,6 +321,42 @@ TEST_F(DriverCommandTest, InfoAllShowsAtLeastTheSameDevice) {
     const std::string device = output_.substr(0, output_.find('\n'));
     ASSERT_EQ(Fornax({"info", "--all"}), 0) << output_;
     EXPECT_THAT(output_, HasSubstr(device + "\n"));
+}
+
+// The same run, with and without a described machine.
+TEST_F(DriverCommandTest, ProfileHasModelledTimesOfADescribedMachine) {
+    const fs::path file = directory_ / "run.json";
+    const std::vector<std::string> run = {"run",    FORNAX_TEST_MODEL, "--profile", "--precision",
+                                          "medium", "--json",          file};
+    ASSERT_EQ(Fornax(run), 0) << output_;
+    EXPECT_THAT(output_, Not(HasSubstr("modelled")));
+    EXPECT_FALSE(nlohmann::json::parse(std::ifstream(file)).contains("modelled"));
+
+    environment_["FORNAX_NPU"] = "edge-4";
+    ASSERT_EQ(Fornax(run), 0) << output_;
+    EXPECT_THAT(output_, HasSubstr("modelled, uncalibrated (edge-4, description "));
+    const nlohmann::json edge = nlohmann::json::parse(std::ifstream(file))["modelled"];
+    ASSERT_FALSE(edge["records"].empty());
+    EXPECT_GT(edge["units"]["matrix"]["busy"], 0) << "products of bf16 are on the matrix units";
+    for (const auto& [name, unit] : edge["units"].items()) {
+        EXPECT_EQ(unit["busy"].get<uint64_t>() + unit["stall"].get<uint64_t>() +
+                      unit["idle"].get<uint64_t>(),
+                  unit["instances"].get<uint64_t>() * edge["total_cycles"].get<uint64_t>())
+            << name;
+    }
+    // The launches are most of so small a network, and the driver's time is the whole submission's.
+    environment_["FORNAX_NPU"] = directory_ / "fast.toml";
+    std::ofstream(directory_ / "fast.toml")
+        << "base = \"edge-4\"\n[command_processor]\ndriver_us = 0\n";
+    ASSERT_EQ(Fornax(run), 0) << output_;
+    const nlohmann::json fast = nlohmann::json::parse(std::ifstream(file))["modelled"];
+    EXPECT_EQ(fast["total_ns"].get<double>() + 18'000, edge["total_ns"].get<double>());
+
+    ASSERT_EQ(Fornax({"info"}), 0) << output_;
+    EXPECT_THAT(output_, HasSubstr("the machine that FORNAX_NPU describes"));
+    environment_["FORNAX_NPU"] = "edge-5";
+    EXPECT_EQ(Fornax(run), 1);
+    EXPECT_THAT(output_, HasSubstr("FORNAX_NPU: edge-5 is no preset (edge-4, laptop-45, dc-400)"));
 }
 
 TEST_F(DriverCommandTest, BenchRepeatsForTargetsAndThreads) {

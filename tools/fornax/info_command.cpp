@@ -2,14 +2,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "npu/description/read.h"
 #include "tools/fornax/command.h"
 #include "tools/fornax/device_report.h"
 #include "tools/fornax/manifest.h"
+#include "tools/fornax/npu_report.h"
 
 namespace fornax::tool {
 namespace {
@@ -86,6 +89,7 @@ void SelectDrivers(bool all) {
 }
 
 void Info(bool all) {
+    const std::optional<npu::Description> machine = ValueOrExit(npu::DescriptionOfEnvironment());
     SelectDrivers(all);
     const Instance instance = ValueOrExit(Instance::Create());
     const std::vector<VkPhysicalDevice> devices = instance.Devices();
@@ -104,6 +108,10 @@ void Info(bool all) {
             fmt::print("{}", DescribeDevice(device));
         }
         separator = "\n";
+    }
+    if (machine) {
+        fmt::print("\nthe machine that FORNAX_NPU describes, for modelled times: {}",
+                   DescribeMachine(*machine));
     }
 }
 

@@ -46,6 +46,7 @@ int Run(int argc, char** argv) {
     fornax::tool::AddCompileCommand(app);
     fornax::tool::AddExplainKernelCommand(app);
     fornax::tool::AddCacheCommand(app);
+    fornax::tool::AddNpuCommand(app);
     fornax::tool::AddSoakCommand(app);
 
     // CLI11 would only say that a subcommand is required.

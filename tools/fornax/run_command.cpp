@@ -8,10 +8,12 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "npu/description/read.h"
 #include "tools/fornax/command.h"
 #include "tools/fornax/network.h"
 #include "tools/fornax/network_inputs.h"
 #include "tools/fornax/network_run.h"
+#include "tools/fornax/npu_report.h"
 #include "tools/fornax/plan_report.h"
 #include "tools/fornax/predictions.h"
 #include "tools/fornax/progress.h"
@@ -112,7 +114,8 @@ NetworkRun RunWithProgress(const Options& options,
 // What --explain, --profile and --write-report ask for.
 void ShowPlan(const Options& options,
               const NetworkRun& run,
-              const std::optional<bench::HostLimits>& limits) {
+              const std::optional<bench::HostLimits>& limits,
+              const std::optional<runtime::Modelled>& modelled) {
     const std::vector<graph::Boundary>& boundaries = run.plan->boundaries;
     if (options.explain && boundaries.empty()) {
         fmt::print("\nThe plan is of a file, which does not hold why its kernels are.\n");
@@ -126,6 +129,11 @@ void ShowPlan(const Options& options,
             ProfileTable(run.graph_plan(), run.bindings, run.times, *limits, options.top_steps);
         fmt::print("\ntimes of one run, step by step\n{}", profile);
     }
+    if (modelled) {
+        const std::string table = ModelledTable(*modelled, options.top_steps);
+        fmt::print("\nthe same steps on the machine that FORNAX_NPU describes\n{}", table);
+        profile += "\n" + table;
+    }
     if (!options.report_dir.empty()) {
         ExitIfError(WritePlanReport(
             options.report_dir, {run.graph_plan(), boundaries, run.bindings, run.memory, profile}));
@@ -133,7 +141,21 @@ void ShowPlan(const Options& options,
     }
 }
 
+// The run's plan on the machine that FORNAX_NPU describes, for --profile.
+std::optional<runtime::Modelled> ModelRun(const std::optional<npu::Description>& description,
+                                          const NetworkRun& run) {
+    if (!description) {
+        return std::nullopt;
+    }
+    return ValueOrExit(runtime::ReplayPlan(
+        *description, runtime::RecordsOf(run.graph_plan(), run.bindings, run.memory,
+                                         run.plan->program->kernels())));
+}
+
 void Run(const Options& options) {
+    // Before the work, so that a description that is wrong costs nothing.
+    const std::optional<npu::Description> description =
+        options.profile ? ValueOrExit(npu::DescriptionOfEnvironment()) : std::nullopt;
     const std::map<std::string, int64_t> dims =
         ValueOrExit(options.network.ParseDims(), kExitUsage);
     const Network network = ValueOrExit(DescribeNetwork(options.network.path));
@@ -157,9 +179,11 @@ void Run(const Options& options) {
     }
     const auto limits =
         options.profile ? std::optional(bench::MeasureHostLimits(/*quick=*/false)) : std::nullopt;
-    ShowPlan(options, run, limits);
+    const std::optional<runtime::Modelled> modelled = ModelRun(description, run);
+    ShowPlan(options, run, limits, modelled);
     if (!options.json.empty()) {
-        ExitIfError(WriteOutputFile(options.json, RunToJson(options.network, run, limits)));
+        ExitIfError(
+            WriteOutputFile(options.json, RunToJson(options.network, run, limits, modelled)));
     }
     fmt::print("{}", ValueOrExit(DescribePredictions(options.predictions, run.outputs)));
     if (!options.compare.empty()) {

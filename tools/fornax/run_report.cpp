@@ -125,7 +125,8 @@ uint64_t PeakBytes() {
 
 std::string RunToJson(const NetworkOptions& network,
                       const NetworkRun& run,
-                      const std::optional<bench::HostLimits>& limits) {
+                      const std::optional<bench::HostLimits>& limits,
+                      const std::optional<runtime::Modelled>& modelled) {
     const graph::Plan& plan = run.graph_plan();
     const runtime::PipelineReport& kernels = run.plan->program->report();
     nlohmann::json json = {
@@ -151,7 +152,11 @@ std::string RunToJson(const NetworkOptions& network,
         json["limits"] = {{"fma_gflops", limits->fma_all_threads_gflops},
                           {"copy_gbs", limits->copy_gbs}};
     }
-    return json.dump(2) + "\n";
+    if (modelled.has_value()) {
+        json["modelled"] = runtime::ToJson(*modelled);
+    }
+    // Names of nodes may be anything.
+    return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string MemorySummary(const graph::Plan& plan, const graph::MemoryPlan& memory) {

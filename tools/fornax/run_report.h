@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/npu/modelled.h"
 #include "tools/bench/host_limits.h"
 #include "tools/fornax/network_run.h"
 
@@ -23,10 +24,11 @@ std::string PortList(const NetworkData& data, const NetworkRun& run);
 std::string TimeSummary(const NetworkRun& run);
 
 // The same and the arena for programs, as JSON.
-// With the host's limits if they were measured.
+// With the host's limits if they were measured, and the described machine's times if there is one.
 std::string RunToJson(const NetworkOptions& network,
                       const NetworkRun& run,
-                      const std::optional<bench::HostLimits>& limits);
+                      const std::optional<bench::HostLimits>& limits,
+                      const std::optional<runtime::Modelled>& modelled);
 
 // The arena beside its lower bound, weights, inputs and outputs.
 std::string MemorySummary(const graph::Plan& plan, const graph::MemoryPlan& memory);

@@ -99,5 +99,75 @@ TEST(LoopCosts, CountIterationsOfPhasesOnce) {
               (Numbers{2 * 3 * 8 * (2 * 8 + 1) + 2 * 8, 4 * (8 * 8 + 3 * 2 * 8), 4 * 2 * 8}));
 }
 
+KernelWork WorkOfText(const std::string& text) {
+    const Result<Kernel> kernel = ParseKernel(text);
+    EXPECT_TRUE(kernel.ok()) << kernel.error().message;
+    return WorkOf(*kernel);
+}
+
+// With narrow operands, and functions of the sum that are counted beside it.
+TEST(LoopWork, NamesTheProductAndWhatIsBesideIt) {
+    const KernelWork work = WorkOfText(
+        R"(kernel product(in a: bf16[4,8], in b: bf16[8,16], in c: f32[16], out y: f32[4,16])
+  parallel $i0 < 4, $i1 < 16
+  %0 = load a[$i0, $r0]
+  %1 = cast f32 %0
+  %2 = load b[$r0, $i1]
+  %3 = cast f32 %2
+  %4 = mul %1, %3
+  %5 = reduce sum $r0 < 8 of %4
+  %6 = load c[$i1]
+  %7 = div %5, %6
+  %8 = tanh %7
+  %9 = add %8, %6
+  store y[$i0, $i1] = %9
+)");
+    ASSERT_EQ(work.products.size(), 1U);
+    const ProductWork& product = work.products[0];
+    EXPECT_EQ(product.batch, Expr(1));
+    EXPECT_EQ(product.m, Expr(4));
+    EXPECT_EQ(product.n, Expr(16));
+    EXPECT_EQ(product.k, Expr(8));
+    EXPECT_EQ(product.a, ElementType::kBF16);
+    EXPECT_EQ(product.b, ElementType::kBF16);
+    EXPECT_EQ(product.a_bytes, Expr(2 * 4 * 8));
+    EXPECT_EQ(product.b_bytes, Expr(2 * 8 * 16));
+    EXPECT_EQ(work.simple, Expr(64));
+    EXPECT_EQ(work.division, Expr(64));
+    EXPECT_EQ(work.special, Expr(64));
+    ASSERT_EQ(work.accesses.size(), 4U);
+    EXPECT_EQ(work.accesses[2].bytes, Expr(4 * 16));
+    EXPECT_TRUE(work.accesses[3].writes);
+}
+
+// What an array of multipliers would have one column for is no product.
+TEST(LoopWork, BatchesOfColumnsAreVectorOperations) {
+    const KernelWork work = WorkOfText(R"(kernel dots(in a: f32[4,8], in b: f32[4,8], out y: f32[4])
+  parallel $i0 < 4
+  %0 = load a[$i0, $r0]
+  %1 = load b[$i0, $r0]
+  %2 = mul %0, %1
+  %3 = reduce sum $r0 < 8 of %2
+  store y[$i0] = %3
+)");
+    EXPECT_TRUE(work.products.empty());
+    EXPECT_EQ(work.simple, Expr(2 * 4 * 8));
+}
+
+TEST(LoopWork, SaysWhichBuffersAreAccessedByData) {
+    const KernelWork work =
+        WorkOfText(R"(kernel gather(in t: f32[1000,8], in i: i64[2], out y: f32[2,8])
+  parallel $i0 < 2, $i1 < 8
+  %0 = load i[$i0]
+  %1 = load t[$v0, $i1]
+  store y[$i0, $i1] = %1
+)");
+    ASSERT_EQ(work.accesses.size(), 3U);
+    EXPECT_TRUE(work.accesses[0].by_data);
+    EXPECT_EQ(work.accesses[0].bytes, Expr(2 * 8 * 4));
+    EXPECT_FALSE(work.accesses[1].by_data);
+    EXPECT_FALSE(work.accesses[2].by_data);
+}
+
 }  // namespace
 }  // namespace fornax::graph::loop

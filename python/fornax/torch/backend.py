@@ -103,8 +103,8 @@ class Backend:
             NAME.h, NAME_weights.c, NAME_weights.bin, NAME.ld, Makefile, the graph's file NAME.fnx, and NAME_inputs.bin, the
             inputs of its first run. Parameters are constants of it where there are no gradients. A graph without a program,
             because of open sizes for one, is a warning, and an error if `strict`.
-        "simulate": operations and bytes of each kernel are printed after the first run with new sizes. There is no timed
-            model of the device yet.
+        "simulate": operations and bytes of each kernel are printed after the first run with new sizes, and its modelled
+            time on the machine that the environment variable FORNAX_NPU describes (docs/npu.md).
         "eager": torch runs everything.
     strict: raises UnsupportedGraph, naming nodes and source lines, where torch would run a part.
     precision: of products of f32: "highest", "high" or "medium"; by default what
@@ -235,8 +235,12 @@ class Backend:
             seen[sizes] = len(seen)
             which = f"{name}.{seen[sizes]}" if seen[sizes] else name
             if self.mode == "simulate":
-                self._write(which, {"work.txt": reports.work_text(report)}, is_printed=True)
-                print(reports.NO_MODEL)
+                texts = {"work.txt": reports.work_text(report)}
+                if modelled := reports.modelled_text(report):
+                    texts["modelled.txt"] = modelled
+                self._write(which, texts, is_printed=True)
+                if not modelled:
+                    print(reports.NO_MODEL)
             else:
                 self._write(which, reports.files(report), is_printed=False)
 

@@ -6,8 +6,8 @@ import torch
 
 from . import capture
 
-NO_MODEL = ("There is no timed model of the device yet: these are counts of operations and bytes, which say nothing about "
-            "how long it would take.")
+NO_MODEL = ("These are counts of operations and bytes, which say nothing about how long an NPU would take; with a machine in "
+            "FORNAX_NPU (edge-4, laptop-45, dc-400 or a file) they become modelled time.")
 _SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u"}
 
 
@@ -85,6 +85,22 @@ def work_text(report):
     totals, is_partial = work(report)
     rows.append(("all", "", *map(count, totals), "", "of the known ones" if is_partial else ""))
     return table(("step", "kind", "operations", "bytes read", "bytes written", "node", "kernel"), rows)
+
+
+def modelled_text(report):
+    """Times of each kernel on the machine that FORNAX_NPU describes, with their stamp; "" without one."""
+    modelled = report.get("modelled")
+    if modelled is None:
+        return ""
+    if "error" in modelled:
+        raise ValueError(modelled["error"])
+    rows = [(record["step"], f"{record['run_ns'] / 1e3:.2f}", f"{record['launch_ns'] / 1e3:.2f}", record["bound"],
+             count(record["dram_bytes"]), record["name"]) for record in modelled["records"]]
+    left_out = modelled["host_steps"] + modelled["unknown_steps"]
+    return (table(("step", "run us", "launch us", "bound by", "bytes of DRAM", "node"), rows)
+            + f"{modelled['total_ns'] / 1e3:.2f} us and {modelled['energy_nj'] / 1e3:.2f} uJ together"
+            + (f", without {left_out} steps on the host or of unknown sizes" if left_out else "")
+            + f"; {modelled['stamp']}\n")
 
 
 def memory_text(report):

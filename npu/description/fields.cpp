@@ -1,0 +1,315 @@
+#include "npu/description/fields.h"
+
+#include <type_traits>
+
+namespace fornax::npu {
+namespace {
+
+template <typename T>
+struct MemberOf;
+template <typename Class, typename Member>
+struct MemberOf<Member Class::*> {
+    using type = Member;
+};
+
+// Reads and writes `description.*kPart.*kMember`.
+template <auto kPart, auto kMember>
+Field Make(std::string_view table,
+           std::string_view key,
+           std::string_view unit,
+           double least,
+           double most,
+           std::string_view meaning,
+           std::span<const std::string_view> words = {}) {
+    using Value = typename MemberOf<decltype(kMember)>::type;
+    Field field{.table = table, .key = key, .unit = unit, .meaning = meaning};
+    field.kind = std::is_enum_v<Value>       ? FieldKind::kWord
+                 : std::is_integral_v<Value> ? FieldKind::kInteger
+                                             : FieldKind::kNumber;
+    field.least = least;
+    field.most = words.empty() ? most : static_cast<double>(words.size() - 1);
+    field.words = words;
+    field.get = [](const Description& from) { return static_cast<double>(from.*kPart.*kMember); };
+    field.set = [](Description& into, double value) {
+        if constexpr (std::is_enum_v<Value>) {
+            into.*kPart.*kMember = static_cast<Value>(static_cast<uint8_t>(value));
+        } else {
+            into.*kPart.*kMember = static_cast<Value>(value);
+        }
+    };
+    return field;
+}
+
+using D = Description;
+
+const Field kFields[] = {
+    Make<&D::cores, &D::Cores::clock_ghz>("cores",
+                                          "clock_ghz",
+                                          "GHz",
+                                          0.001,
+                                          100,
+                                          "the clock of cores, scratchpads and matrix units"),
+    Make<&D::cores, &D::Cores::clusters>("cores", "clusters", "", 1, 1024, "clusters of cores"),
+    Make<&D::cores,
+         &D::Cores::per_cluster>("cores", "per_cluster", "", 1, 1024, "cores of a cluster"),
+    Make<&D::cores, &D::Cores::workgroup_slots>(
+        "cores",
+        "workgroup_slots",
+        "",
+        1,
+        1024,
+        "workgroups that a core holds at once if its scratchpad suffices"),
+    Make<&D::cores, &D::Cores::overlap>(
+        "cores",
+        "overlap",
+        "of 1",
+        0,
+        1,
+        "how much of the other units' time one workgroup hides behind its busiest unit"),
+
+    Make<&D::matrix, &D::Matrix::units>("matrix",
+                                        "units",
+                                        "",
+                                        0,
+                                        1024,
+                                        "matrix units of a core; 0: it has none"),
+    Make<&D::matrix,
+         &D::Matrix::rows>("matrix", "rows", "", 1, 4096, "rows of the array of a matrix unit"),
+    Make<&D::matrix, &D::Matrix::columns>("matrix", "columns", "", 1, 4096, "columns of the array"),
+    Make<&D::matrix, &D::Matrix::dataflow>("matrix",
+                                           "dataflow",
+                                           "",
+                                           0,
+                                           0,
+                                           "which operand stays in the array",
+                                           kDataflowNames),
+    Make<&D::matrix, &D::Matrix::rate_int8>(
+        "matrix",
+        "rate_int8",
+        "MAC/cycle",
+        0,
+        64,
+        "int8 multiply-accumulates of an element of the array in a cycle; 0: none"),
+    Make<&D::matrix, &D::Matrix::rate_f16>("matrix", "rate_f16", "MAC/cycle", 0, 64, "of f16"),
+    Make<&D::matrix, &D::Matrix::rate_bf16>("matrix", "rate_bf16", "MAC/cycle", 0, 64, "of bf16"),
+    Make<&D::matrix, &D::Matrix::rate_f32>("matrix", "rate_f32", "MAC/cycle", 0, 64, "of f32"),
+
+    Make<&D::vector, &D::Vector::units>("vector", "units", "", 1, 1024, "vector units of a core"),
+    Make<&D::vector, &D::Vector::bits>("vector",
+                                       "bits",
+                                       "bit",
+                                       32,
+                                       1 << 20,
+                                       "width of a vector unit, a multiple of 32"),
+    Make<&D::vector, &D::Vector::simple_interval>(
+        "vector",
+        "simple_interval",
+        "cycles",
+        0.01,
+        1e4,
+        "between two vectors of additions, multiplications, comparisons, ..."),
+    Make<&D::vector, &D::Vector::division_interval>("vector",
+                                                    "division_interval",
+                                                    "cycles",
+                                                    0.01,
+                                                    1e4,
+                                                    "between two vectors of divisions"),
+
+    Make<&D::special, &D::Special::lanes>("special",
+                                          "lanes",
+                                          "",
+                                          1,
+                                          1 << 16,
+                                          "lanes of a core's special-function unit"),
+    Make<&D::special, &D::Special::interval>(
+        "special",
+        "interval",
+        "cycles",
+        0.01,
+        1e4,
+        "between two vectors of exponentials, logarithms, roots, ..."),
+
+    Make<&D::scratchpad, &D::Scratchpad::bytes>("scratchpad",
+                                                "bytes",
+                                                "B",
+                                                1024,
+                                                1ULL << 40,
+                                                "scratchpad memory of a core"),
+    Make<&D::scratchpad, &D::Scratchpad::banks>("scratchpad",
+                                                "banks",
+                                                "",
+                                                1,
+                                                4096,
+                                                "banks, each of which serves one access a cycle"),
+    Make<&D::scratchpad, &D::Scratchpad::bank_bytes>("scratchpad",
+                                                     "bank_bytes",
+                                                     "B",
+                                                     1,
+                                                     4096,
+                                                     "width of a bank, a power of two"),
+    Make<&D::scratchpad, &D::Scratchpad::alignment_bytes>(
+        "scratchpad",
+        "alignment_bytes",
+        "B",
+        1,
+        1 << 20,
+        "grants begin at multiples of it, a power of two"),
+    Make<&D::scratchpad, &D::Scratchpad::policy>("scratchpad",
+                                                 "policy",
+                                                 "",
+                                                 0,
+                                                 0,
+                                                 "how the firmware places grants",
+                                                 kScratchpadPolicyNames),
+
+    Make<&D::dma, &D::Dma::engines>("dma", "engines", "", 1, 1024, "DMA engines of a core"),
+    Make<&D::dma,
+         &D::Dma::port_gbs>("dma", "port_gbs", "GB/s", 1e-3, 1e6, "what one engine moves at most"),
+    Make<&D::dma,
+         &D::Dma::setup_ns>("dma", "setup_ns", "ns", 0, 1e6, "before a descriptor's first request"),
+    Make<&D::dma, &D::Dma::outstanding>("dma",
+                                        "outstanding",
+                                        "",
+                                        1,
+                                        1 << 20,
+                                        "requests of one burst that an engine has under way"),
+    Make<&D::dma, &D::Dma::efficiency>("dma",
+                                       "efficiency",
+                                       "of 1",
+                                       0.01,
+                                       1,
+                                       "the share of the port that long streams reach"),
+
+    Make<&D::network, &D::Network::bandwidth_gbs>("network",
+                                                  "bandwidth_gbs",
+                                                  "GB/s",
+                                                  1e-3,
+                                                  1e6,
+                                                  "of the network on chip, all cores together"),
+    Make<&D::network, &D::Network::latency_ns>("network",
+                                               "latency_ns",
+                                               "ns",
+                                               0,
+                                               1e6,
+                                               "from a core to the memory controller"),
+
+    Make<&D::dram, &D::Dram::bandwidth_gbs>("dram",
+                                            "bandwidth_gbs",
+                                            "GB/s",
+                                            1e-3,
+                                            1e6,
+                                            "peak, reads and writes together"),
+    Make<&D::dram, &D::Dram::latency_ns>("dram", "latency_ns", "ns", 0, 1e6, "of one burst"),
+    Make<&D::dram, &D::Dram::burst_bytes>("dram",
+                                          "burst_bytes",
+                                          "B",
+                                          1,
+                                          1 << 16,
+                                          "the least that an access moves, a power of two"),
+    Make<&D::dram, &D::Dram::efficiency>("dram",
+                                         "efficiency",
+                                         "of 1",
+                                         0.01,
+                                         1,
+                                         "the share of the peak that streams reach"),
+
+    Make<&D::host_link, &D::HostLink::bandwidth_gbs>("host_link",
+                                                     "bandwidth_gbs",
+                                                     "GB/s",
+                                                     1e-3,
+                                                     1e6,
+                                                     "between the host's memory and DRAM"),
+    Make<&D::host_link,
+         &D::HostLink::latency_ns>("host_link", "latency_ns", "ns", 0, 1e9, "of one transfer"),
+
+    Make<&D::command_processor, &D::CommandProcessor::doorbell_ns>(
+        "command_processor",
+        "doorbell_ns",
+        "ns",
+        0,
+        1e9,
+        "from the doorbell of a submission to its first packet"),
+    Make<&D::command_processor, &D::CommandProcessor::decode_ns>("command_processor",
+                                                                 "decode_ns",
+                                                                 "ns",
+                                                                 0,
+                                                                 1e9,
+                                                                 "of a packet"),
+    Make<&D::command_processor, &D::CommandProcessor::allocation_ns>(
+        "command_processor",
+        "allocation_ns",
+        "ns",
+        0,
+        1e9,
+        "of scratchpad for a dispatch"),
+    Make<&D::command_processor, &D::CommandProcessor::drain_ns>(
+        "command_processor",
+        "drain_ns",
+        "ns",
+        0,
+        1e9,
+        "from a dispatch's last store to its end"),
+    Make<&D::command_processor, &D::CommandProcessor::driver_us>(
+        "command_processor",
+        "driver_us",
+        "us",
+        0,
+        1e9,
+        "of the driver on the host, before the doorbell of a submission"),
+
+    Make<&D::energy, &D::Energy::mac_int8_pj>("energy",
+                                              "mac_int8_pj",
+                                              "pJ",
+                                              0,
+                                              1e6,
+                                              "of an int8 multiply-accumulate"),
+    Make<&D::energy, &D::Energy::mac_f16_pj>("energy", "mac_f16_pj", "pJ", 0, 1e6, "of f16"),
+    Make<&D::energy, &D::Energy::mac_bf16_pj>("energy", "mac_bf16_pj", "pJ", 0, 1e6, "of bf16"),
+    Make<&D::energy, &D::Energy::mac_f32_pj>("energy", "mac_f32_pj", "pJ", 0, 1e6, "of f32"),
+    Make<&D::energy, &D::Energy::vector_pj>("energy",
+                                            "vector_pj",
+                                            "pJ",
+                                            0,
+                                            1e6,
+                                            "of a lane's operation in a vector unit"),
+    Make<&D::energy, &D::Energy::special_pj>("energy",
+                                             "special_pj",
+                                             "pJ",
+                                             0,
+                                             1e6,
+                                             "of a lane's operation in a special-function unit"),
+    Make<&D::energy, &D::Energy::scratchpad_pj_per_byte>("energy",
+                                                         "scratchpad_pj_per_byte",
+                                                         "pJ/B",
+                                                         0,
+                                                         1e6,
+                                                         "of a scratchpad access"),
+    Make<&D::energy, &D::Energy::network_pj_per_byte>("energy",
+                                                      "network_pj_per_byte",
+                                                      "pJ/B",
+                                                      0,
+                                                      1e6,
+                                                      "over the network"),
+    Make<&D::energy,
+         &D::Energy::dram_pj_per_byte>("energy", "dram_pj_per_byte", "pJ/B", 0, 1e6, "of DRAM"),
+    Make<&D::energy, &D::Energy::host_link_pj_per_byte>("energy",
+                                                        "host_link_pj_per_byte",
+                                                        "pJ/B",
+                                                        0,
+                                                        1e6,
+                                                        "over the host link"),
+    Make<&D::energy, &D::Energy::static_mw>("energy",
+                                            "static_mw",
+                                            "mW",
+                                            0,
+                                            1e9,
+                                            "whether there is work or not"),
+};
+
+}  // namespace
+
+std::span<const Field> Fields() {
+    return kFields;
+}
+
+}  // namespace fornax::npu

@@ -1,0 +1,32 @@
+// The schema of a description: one line for each key of the file, with its unit, its limits and
+// what it means. The reader, the hash, the printer and the test of the documentation all follow it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "npu/description/description.h"
+
+namespace fornax::npu {
+
+enum class FieldKind : uint8_t { kNumber, kInteger, kWord };
+
+struct Field {
+    std::string_view table;
+    std::string_view key;
+    std::string_view unit;  // "" of counts and words
+    std::string_view meaning;
+    FieldKind kind = FieldKind::kNumber;
+    double least = 0;
+    double most = 0;
+    // Of words: what they may be; the value is the index.
+    std::span<const std::string_view> words = {};
+    double (*get)(const Description&) = nullptr;
+    void (*set)(Description&, double) = nullptr;
+};
+
+// In the order of the tables in the file. Integers are at most 2^53, so that a double holds them.
+std::span<const Field> Fields();
+
+}  // namespace fornax::npu

@@ -1,0 +1,318 @@
+// Reads TOML with toml++, which keeps the lines of values for messages.
+#include "npu/description/read.h"
+
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/environment.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "npu/description/fields.h"
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+namespace fornax::npu {
+namespace {
+
+constexpr size_t kMaxNameBytes = 64;
+
+Error Bad(std::string_view message) {
+    return Error{ErrorCode::kInvalidArgument, Printable(message)};
+}
+
+std::string_view TypeName(const toml::node& node) {
+    switch (node.type()) {
+        case toml::node_type::table:
+            return "a table";
+        case toml::node_type::array:
+            return "an array";
+        case toml::node_type::string:
+            return "a string";
+        case toml::node_type::integer:
+            return "an integer";
+        case toml::node_type::floating_point:
+            return "a number with a fraction";
+        case toml::node_type::boolean:
+            return "a truth value";
+        default:
+            return "a date or time";
+    }
+}
+
+std::string List(std::span<const std::string_view> words) {
+    std::string text;
+    for (const std::string_view word : words) {
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", word);
+    }
+    return text;
+}
+
+// "edge.toml, line 12: matrix.rows".
+std::string Place(const std::string& source, const toml::node& node, std::string_view key) {
+    return fmt::format("{}, line {}: {}", source, node.source().begin.line, key);
+}
+
+Result<double> NumberOf(const Field& field,
+                        const toml::node& node,
+                        const std::string& source,
+                        std::string_view name) {
+    if (field.kind == FieldKind::kWord) {
+        if (!node.is_string()) {
+            return Bad(fmt::format("{} is {}; it must be one of the words {}.",
+                                   Place(source, node, name), TypeName(node), List(field.words)));
+        }
+        const std::string& word = node.as_string()->get();
+        for (size_t i = 0; i < field.words.size(); ++i) {
+            if (word == field.words[i]) {
+                return static_cast<double>(i);
+            }
+        }
+        return Bad(fmt::format("{} is '{}'; it must be one of the words {}.",
+                               Place(source, node, name), word, List(field.words)));
+    }
+    const bool is_integer = node.is_integer();
+    if (!is_integer && (!node.is_floating_point() || field.kind == FieldKind::kInteger)) {
+        return Bad(fmt::format("{} is {}; it must be {}.", Place(source, node, name),
+                               TypeName(node),
+                               field.kind == FieldKind::kInteger ? "an integer" : "a number"));
+    }
+    const double value = is_integer ? static_cast<double>(node.as_integer()->get())
+                                    : node.as_floating_point()->get();
+    if (!(value >= field.least && value <= field.most)) {  // NaN is not within
+        return Bad(fmt::format("{} is {}; it must be from {} to {}{}{}.", Place(source, node, name),
+                               value, field.least, field.most, field.unit.empty() ? "" : " ",
+                               field.unit));
+    }
+    return value;
+}
+
+const Field* Find(std::string_view table, std::string_view key) {
+    for (const Field& field : Fields()) {
+        if (field.table == table && field.key == key) {
+            return &field;
+        }
+    }
+    return nullptr;
+}
+
+std::string KeysOf(std::string_view table) {
+    std::vector<std::string_view> keys;
+    for (const Field& field : Fields()) {
+        if (field.table == table) {
+            keys.push_back(field.key);
+        }
+    }
+    return List(keys);
+}
+
+std::string TableNames() {
+    std::vector<std::string_view> names;
+    for (const Field& field : Fields()) {
+        if (names.empty() || names.back() != field.table) {
+            names.push_back(field.table);
+        }
+    }
+    return List(names);
+}
+
+class Reader {
+  public:
+    explicit Reader(const std::string& source) : source_(source) {}
+
+    Result<Description> Read(const toml::table& root) {
+        description_.name = source_;
+        FORNAX_RETURN_IF_ERROR(ReadHeader(root));
+        for (const auto& [key, node] : root) {
+            if (key.str() == "name" || key.str() == "base") {
+                continue;
+            }
+            if (KeysOf(key.str()).empty()) {
+                return Bad(
+                    fmt::format("{} is no key of a description; there are name, base and "
+                                "the tables {}.",
+                                Place(source_, node, key.str()), TableNames()));
+            }
+            if (!node.is_table()) {
+                return Bad(fmt::format("{} is {}; it must be a table.",
+                                       Place(source_, node, key.str()), TypeName(node)));
+            }
+            FORNAX_RETURN_IF_ERROR(ReadTable(key.str(), *node.as_table()));
+        }
+        if (!has_base_) {
+            FORNAX_RETURN_IF_ERROR(CheckComplete(root));
+        }
+        if (const Status status = CheckDescription(description_); !status.ok()) {
+            return Bad(fmt::format("{}: {}", source_, status.error().message));
+        }
+        return std::move(description_);
+    }
+
+  private:
+    Status ReadHeader(const toml::table& root) {
+        if (const toml::node* base = root.get("base")) {
+            const toml::value<std::string>* text = base->as_string();
+            std::vector<std::string_view> names;
+            for (const Preset& preset : Presets()) {
+                names.push_back(preset.name);
+                if (text != nullptr && text->get() == preset.name) {
+                    FORNAX_ASSIGN_OR_RETURN(
+                        description_, ParseDescription(preset.text, std::string(preset.name)));
+                    has_base_ = true;
+                }
+            }
+            if (!has_base_) {
+                return Bad(fmt::format(
+                    "{} is {}; it must be one of the presets {}.", Place(source_, *base, "base"),
+                    text != nullptr ? "'" + text->get() + "'" : std::string(TypeName(*base)),
+                    List(names)));
+            }
+            description_.name = source_;
+        }
+        if (const toml::node* name = root.get("name")) {
+            const toml::value<std::string>* text = name->as_string();
+            if (text == nullptr || text->get().empty() || text->get().size() > kMaxNameBytes) {
+                return Bad(fmt::format(
+                    "{} is {}; it must be a string of 1 to {} bytes.",
+                    Place(source_, *name, "name"),
+                    text == nullptr ? std::string(TypeName(*name))
+                                    : fmt::format("a string of {} bytes", text->get().size()),
+                    kMaxNameBytes));
+            }
+            description_.name = Printable(text->get());
+        }
+        return OkStatus();
+    }
+
+    Status ReadTable(std::string_view table, const toml::table& values) {
+        for (const auto& [key, node] : values) {
+            const std::string name = fmt::format("{}.{}", table, key.str());
+            const Field* field = Find(table, key.str());
+            if (field == nullptr) {
+                return Bad(fmt::format("{} is no key of a description; [{}] has {}.",
+                                       Place(source_, node, name), table, KeysOf(table)));
+            }
+            FORNAX_ASSIGN_OR_RETURN(const double value, NumberOf(*field, node, source_, name));
+            field->set(description_, value);
+        }
+        return OkStatus();
+    }
+
+    Status CheckComplete(const toml::table& root) const {
+        for (const Field& field : Fields()) {
+            const toml::node* table = root.get(field.table);
+            if (table == nullptr || table->as_table()->get(field.key) == nullptr) {
+                return Bad(
+                    fmt::format("{} lacks the key {}.{}, which must be given unless base "
+                                "names a preset.",
+                                source_, field.table, field.key));
+            }
+        }
+        return OkStatus();
+    }
+
+    const std::string& source_;
+    Description description_;
+    bool has_base_ = false;
+};
+
+Status CheckPowerOfTwo(std::string_view key, uint64_t value) {
+    if (!std::has_single_bit(value)) {
+        return Bad(fmt::format("{} is {}; it must be a power of two.", key, value));
+    }
+    return OkStatus();
+}
+
+}  // namespace
+
+Status CheckDescription(const Description& description) {
+    const Description::Scratchpad& scratchpad = description.scratchpad;
+    FORNAX_RETURN_IF_ERROR(CheckPowerOfTwo("scratchpad.bank_bytes", scratchpad.bank_bytes));
+    FORNAX_RETURN_IF_ERROR(
+        CheckPowerOfTwo("scratchpad.alignment_bytes", scratchpad.alignment_bytes));
+    FORNAX_RETURN_IF_ERROR(CheckPowerOfTwo("dram.burst_bytes", description.dram.burst_bytes));
+    if (description.vector.bits % 32 != 0) {
+        return Bad(fmt::format("vector.bits is {}; it must be a multiple of 32.",
+                               description.vector.bits));
+    }
+    const uint64_t row = scratchpad.banks * scratchpad.bank_bytes;
+    if (scratchpad.bytes % row != 0) {
+        return Bad(
+            fmt::format("scratchpad.bytes is {}; it must be a multiple of {}, which "
+                        "scratchpad.banks ({}) of scratchpad.bank_bytes ({}) are.",
+                        scratchpad.bytes, row, scratchpad.banks, scratchpad.bank_bytes));
+    }
+    if (scratchpad.alignment_bytes > scratchpad.bytes) {
+        return Bad(
+            fmt::format("scratchpad.alignment_bytes is {}; it must be at most "
+                        "scratchpad.bytes, {}.",
+                        scratchpad.alignment_bytes, scratchpad.bytes));
+    }
+    if (description.dram.burst_bytes > scratchpad.bytes) {
+        return Bad(fmt::format("dram.burst_bytes is {}; it must be at most scratchpad.bytes, {}.",
+                               description.dram.burst_bytes, scratchpad.bytes));
+    }
+    // An array's stationary operand, one byte an element.
+    const uint64_t array = description.matrix.rows * description.matrix.columns;
+    if (description.matrix.units > 0 && array > scratchpad.bytes) {
+        return Bad(fmt::format(
+            "matrix.rows ({}) times matrix.columns ({}) is {}; it must be at "
+            "most scratchpad.bytes, {}.",
+            description.matrix.rows, description.matrix.columns, array, scratchpad.bytes));
+    }
+    constexpr uint64_t kMaxCores = 4096;
+    if (description.cores.count() > kMaxCores) {
+        return Bad(
+            fmt::format("cores.clusters ({}) times cores.per_cluster ({}) is {}; it must be "
+                        "at most {}.",
+                        description.cores.clusters, description.cores.per_cluster,
+                        description.cores.count(), kMaxCores));
+    }
+    return OkStatus();
+}
+
+Result<Description> ParseDescription(std::string_view text, const std::string& source) {
+    const toml::parse_result parsed = toml::parse(text);
+    if (!parsed) {
+        const toml::parse_error& error = parsed.error();
+        return Bad(fmt::format("{}, line {}: it is not TOML ({}).", source,
+                               error.source().begin.line, error.description()));
+    }
+    return Reader(source).Read(parsed.table());
+}
+
+Result<Description> LoadDescription(const std::string& name_or_path) {
+    std::vector<std::string_view> names;
+    for (const Preset& preset : Presets()) {
+        if (preset.name == name_or_path) {
+            return ParseDescription(preset.text, name_or_path);
+        }
+        names.push_back(preset.name);
+    }
+    Result<std::string> text = ReadTextFile(name_or_path, kMaxDescriptionBytes);
+    if (!text.ok() && text.error().code == ErrorCode::kNotFound) {
+        return Error{ErrorCode::kNotFound, fmt::format("{} is no preset ({}), and no file either.",
+                                                       Printable(name_or_path), List(names))};
+    }
+    FORNAX_RETURN_IF_ERROR(text.ok() ? OkStatus() : Status(text.error()));
+    return ParseDescription(*text, name_or_path);
+}
+
+Result<std::optional<Description>> DescriptionOfEnvironment() {
+    const std::optional<std::string> value = EnvironmentText("FORNAX_NPU");
+    if (!value) {
+        return std::optional<Description>();
+    }
+    Result<Description> description = LoadDescription(*value);
+    if (!description.ok()) {
+        return Error{description.error().code,
+                     fmt::format("FORNAX_NPU: {}", description.error().message)};
+    }
+    return std::optional(std::move(description).value());
+}
+
+}  // namespace fornax::npu

@@ -1,0 +1,225 @@
+// What holds for all programs on all machines, tried with random ones.
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "npu/description/read.h"
+#include "npu/replay/replay.h"
+#include "npu/replay/test_records.h"
+#include "npu/units/network.h"
+
+namespace fornax::npu {
+namespace {
+
+constexpr uint64_t kPrograms = 300;
+
+std::vector<Description> Machines() {
+    std::vector<Description> machines;
+    for (const Preset& preset : Presets()) {
+        machines.push_back(*LoadDescription(std::string(preset.name)));
+    }
+    Description tiny = machines[0];
+    tiny.scratchpad.bytes = 8192;
+    tiny.cores.per_cluster = 3;
+    tiny.matrix.rate_f32 = 0.125;
+    tiny.matrix.dataflow = Dataflow::kBest;
+    tiny.scratchpad.policy = ScratchpadPolicy::kBuddy;
+    machines.push_back(tiny);
+    return machines;
+}
+
+ReplayResult Replayed(const Description& machine, std::span<const Record> records) {
+    Result<ReplayResult> result = Replay(machine, records);
+    EXPECT_TRUE(result.ok()) << result.error().message;
+    return result.ok() ? std::move(result).value() : ReplayResult();
+}
+
+template <typename Check>
+void ForRandomPrograms(const RandomOptions& options, const Check& check) {
+    const std::vector<Description> machines = Machines();
+    for (uint64_t seed = 0; seed < kPrograms; ++seed) {
+        SCOPED_TRACE(seed);
+        check(machines[seed % machines.size()], RandomRecords(seed, options));
+        if (::testing::Test::HasFailure()) {
+            return;
+        }
+    }
+}
+
+TEST(NpuInvariants, TimesOfUnitsAddUp) {
+    ForRandomPrograms(
+        {.queues = 3}, [](const Description& machine, const std::vector<Record>& records) {
+            const ReplayResult result = Replayed(machine, records);
+            for (uint32_t i = 0; i < kUnits; ++i) {
+                const UnitTime& unit = result.units[i];
+                EXPECT_EQ(unit.busy + unit.stall + unit.idle, unit.instances * result.total)
+                    << kUnitNames[i];
+                EXPECT_LE(unit.busy, unit.instances * result.total) << kUnitNames[i];
+                EXPECT_LE(unit.stall, unit.instances * result.total) << kUnitNames[i];
+            }
+        });
+}
+
+TEST(NpuInvariants, NoTimeIsBelowWorkOverPeak) {
+    ForRandomPrograms(
+        {.queues = 2}, [](const Description& machine, const std::vector<Record>& records) {
+            const ReplayResult result = Replayed(machine, records);
+            const auto total = static_cast<double>(result.total);
+            double matrix = 0;
+            for (uint32_t i = 0; i < kMatrixTypes; ++i) {
+                const double rate = machine.matrix.rate(static_cast<MatrixType>(i));
+                const auto macs = static_cast<double>(result.events.multiply_accumulates[i]);
+                matrix += macs > 0 ? macs / rate : 0;
+            }
+            EXPECT_GE(total,
+                      matrix / static_cast<double>(machine.cores.count() * machine.matrix.units *
+                                                   machine.matrix.rows * machine.matrix.columns));
+            EXPECT_GE(total + 1,
+                      static_cast<double>(result.traffic.dram()) / DramBytesPerCycle(machine));
+            EXPECT_GE(total + 1,
+                      static_cast<double>(result.traffic.network) / NetworkBytesPerCycle(machine));
+            // Compulsory bytes are those of the records.
+            uint64_t bytes = 0;
+            for (const Record& record : records) {
+                if (const auto* dispatch = std::get_if<DispatchRecord>(&record.work)) {
+                    for (const Access& access : dispatch->accesses) {
+                        bytes += access.bytes;
+                    }
+                }
+            }
+            EXPECT_GE(result.traffic.dram(), bytes);
+        });
+}
+
+TEST(NpuInvariants, TogetherIsNotSlowerThanOneAfterTheOther) {
+    ForRandomPrograms({.queues = 3},
+                      [](const Description& machine, const std::vector<Record>& records) {
+                          Cycles serial = 0;
+                          for (Record record : records) {
+                              record.after.clear();
+                              serial += Replayed(machine, std::vector<Record>{record}).total;
+                          }
+                          EXPECT_LE(Replayed(machine, records).total, serial);
+                      });
+}
+
+TEST(NpuInvariants, BytesAndEnergyAreThoseOfTheRecords) {
+    ForRandomPrograms({.queues = 3}, [](const Description& machine,
+                                        const std::vector<Record>& records) {
+        const ReplayResult result = Replayed(machine, records);
+        Traffic traffic;
+        EnergyEvents events;
+        uint64_t phase_dram = 0, phase_network = 0;
+        for (size_t i = 0; i < records.size(); ++i) {
+            const RecordTime& time = result.records[i];
+            traffic += time.cost.traffic;
+            events += time.cost.events;
+            const auto* copy = std::get_if<CopyRecord>(&records[i].work);
+            for (const Phase& phase : copy != nullptr ? PhasesOf(machine, *copy)
+                                                      : PhasesOf(machine, time.cost, time.grant)) {
+                phase_dram += phase.dram_bytes;
+                phase_network += phase.network_bytes;
+            }
+            EXPECT_LE(time.decoded, time.ready);
+            EXPECT_LE(time.ready, time.began);
+            EXPECT_LE(time.began, time.finished);
+            EXPECT_LE(time.finished, time.ended);
+            for (const RecordId before : records[i].after) {
+                EXPECT_LE(result.records[before.value()].ended, time.ready);
+            }
+        }
+        EXPECT_EQ(result.traffic.dram(), traffic.dram());
+        EXPECT_EQ(result.traffic.network, traffic.network);
+        EXPECT_EQ(phase_dram, traffic.dram());
+        EXPECT_EQ(phase_network, traffic.network);
+        EXPECT_EQ(events.dram_bytes, traffic.dram());
+        EXPECT_EQ(events.network_bytes, traffic.network);
+        const Energy energy = EnergyOf(machine, events, result.total);
+        EXPECT_EQ(energy.total_nj(), result.energy.total_nj());
+    });
+}
+
+TEST(NpuInvariants, FasterClocksAndShorterLatenciesLeaveCyclesAlone) {
+    ForRandomPrograms(
+        {.queues = 3}, [](const Description& machine, const std::vector<Record>& records) {
+            Description twice = machine;
+            twice.cores.clock_ghz *= 2;
+            for (double* bandwidth : {&twice.dma.port_gbs, &twice.network.bandwidth_gbs,
+                                      &twice.dram.bandwidth_gbs, &twice.host_link.bandwidth_gbs}) {
+                *bandwidth *= 2;
+            }
+            Description::CommandProcessor& launch = twice.command_processor;
+            for (double* latency :
+                 {&twice.dma.setup_ns, &twice.network.latency_ns, &twice.dram.latency_ns,
+                  &twice.host_link.latency_ns, &launch.doorbell_ns, &launch.decode_ns,
+                  &launch.allocation_ns, &launch.drain_ns, &launch.driver_us}) {
+                *latency /= 2;
+            }
+            EXPECT_EQ(Replayed(machine, records).total, Replayed(twice, records).total);
+        });
+}
+
+// Without contention: the records of a chain never run at once.
+TEST(NpuInvariants, MoreOfAnythingNeverSlows) {
+    using Change = void (*)(Description&);
+    const std::pair<const char*, Change> kChanges[] = {
+        {"DRAM bandwidth", [](Description& machine) { machine.dram.bandwidth_gbs *= 1.7; }},
+        {"network bandwidth", [](Description& machine) { machine.network.bandwidth_gbs *= 1.3; }},
+        {"host link", [](Description& machine) { machine.host_link.bandwidth_gbs *= 3; }},
+        {"cores", [](Description& machine) { machine.cores.per_cluster += 1; }},
+        {"clusters", [](Description& machine) { machine.cores.clusters *= 2; }},
+        {"matrix units", [](Description& machine) { machine.matrix.units += 1; }},
+        {"scratchpad", [](Description& machine) { machine.scratchpad.bytes *= 2; }},
+        {"engines", [](Description& machine) { machine.dma.engines += 1; }},
+        {"outstanding", [](Description& machine) { machine.dma.outstanding += 5; }},
+        {"vector bits", [](Description& machine) { machine.vector.bits *= 2; }},
+        {"special lanes", [](Description& machine) { machine.special.lanes *= 2; }},
+        {"DRAM latency", [](Description& machine) { machine.dram.latency_ns /= 3; }},
+        {"launch", [](Description& machine) { machine.command_processor.decode_ns /= 2; }},
+    };
+    for (const auto& [name, change] : kChanges) {
+        SCOPED_TRACE(name);
+        ForRandomPrograms(
+            {.queues = 1, .chained = true},
+            [change = change](const Description& machine, const std::vector<Record>& records) {
+                Description more = machine;
+                change(more);
+                EXPECT_LE(Replayed(more, records).total, Replayed(machine, records).total);
+            });
+    }
+}
+
+// Every number of two replays, whatever the threads.
+std::vector<uint64_t> NumbersOf(const ReplayResult& result) {
+    std::vector<uint64_t> numbers = {result.total, result.cores_held};
+    for (const RecordTime& time : result.records) {
+        numbers.insert(numbers.end(), {time.decoded, time.ready, time.began, time.finished,
+                                       time.ended, time.grant.offset, time.grant.bytes});
+    }
+    for (const UnitTime& unit : result.units) {
+        numbers.insert(numbers.end(), {unit.busy, unit.stall, unit.idle});
+    }
+    numbers.push_back(std::bit_cast<uint64_t>(result.energy.total_nj()));
+    return numbers;
+}
+
+TEST(NpuInvariants, ReplaysAreEqualOnAllThreads) {
+    ForRandomPrograms(
+        {.queues = 4}, [](const Description& machine, const std::vector<Record>& records) {
+            const std::vector<uint64_t> expected = NumbersOf(Replayed(machine, records));
+            std::vector<std::vector<uint64_t>> found(3);
+            std::vector<std::thread> threads;
+            for (auto& numbers : found) {
+                threads.emplace_back([&] { numbers = NumbersOf(Replayed(machine, records)); });
+            }
+            for (std::thread& thread : threads) {
+                thread.join();
+            }
+            for (const auto& numbers : found) {
+                EXPECT_EQ(numbers, expected);
+            }
+        });
+}
+
+}  // namespace
+}  // namespace fornax::npu

@@ -1,0 +1,229 @@
+// Small programs whose time can be worked out by hand.
+#include "npu/replay/replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "npu/replay/product_split.h"
+#include "npu/replay/test_records.h"
+#include "npu/units/command_processor.h"
+#include "npu/units/dma_engine.h"
+#include "npu/units/test_description.h"
+
+namespace fornax::npu {
+namespace {
+
+using ::testing::HasSubstr;
+
+// One core, one cycle a nanosecond, launches of 10 + 20 + 30 + 40 cycles behind 1000 of the driver.
+Description SmallMachine() {
+    Description machine = TestDescription();
+    machine.cores.clusters = machine.cores.per_cluster = 1;
+    machine.command_processor = {
+        .doorbell_ns = 10, .decode_ns = 20, .allocation_ns = 30, .drain_ns = 40, .driver_us = 1};
+    machine.dram = {.bandwidth_gbs = 8, .latency_ns = 90, .burst_bytes = 64, .efficiency = 0.5};
+    machine.network = {.bandwidth_gbs = 100, .latency_ns = 10};
+    machine.dma = {
+        .engines = 1, .port_gbs = 100, .setup_ns = 7, .outstanding = 1000, .efficiency = 1};
+    machine.host_link = {.bandwidth_gbs = 2, .latency_ns = 500};
+    return machine;
+}
+
+ReplayResult Replayed(const Description& machine, const std::vector<Record>& records) {
+    Result<ReplayResult> result = Replay(machine, records);
+    EXPECT_TRUE(result.ok()) << result.error().message;
+    return result.ok() ? std::move(result).value() : ReplayResult();
+}
+
+TEST(NpuReplay, AnEmptyDispatchIsItsLaunch) {
+    const ReplayResult result = Replayed(SmallMachine(), {{.work = DispatchRecord{.name = "e"}}});
+    EXPECT_EQ(result.total, 1000U + 10 + 20 + 30 + 40);
+    EXPECT_EQ(result.records[0].launch, 20U + 30 + 40);
+    EXPECT_EQ(result.records[0].bound, Bound::kLaunch);
+    EXPECT_EQ(Replayed(SmallMachine(), {}).total, 0U);
+}
+
+TEST(NpuReplay, ComputationAloneTakesItsCycles) {
+    DispatchRecord dispatch = {.name = "c", .workgroups = 3};
+    dispatch.operations.simple = 3 * 8 * 100;  // 8 lanes
+    const ReplayResult result = Replayed(SmallMachine(), {{.work = dispatch}});
+    EXPECT_EQ(result.total, 1100U + 300);
+    EXPECT_EQ(result.records[0].bound, Bound::kVector);
+    const UnitTime vector = result.units[static_cast<size_t>(Unit::kVector)];
+    EXPECT_EQ(vector.busy, 300U);
+    EXPECT_EQ(vector.stall, 0U);
+    EXPECT_EQ(vector.idle, 1100U);
+}
+
+// The first load, then loads and stores together, then the last store.
+TEST(NpuReplay, StreamsOverlapButForTheirEnds) {
+    const Description machine = SmallMachine();
+    DispatchRecord dispatch = {.name = "s", .workgroups = 16};
+    dispatch.accesses = {{.writes = false, .bytes = 16 * 1000},
+                         {.writes = true, .bytes = 16 * 400}};
+    dispatch.scratchpad = {.least_bytes = 64, .preferred_bytes = 2048};
+    const Cycles latency = 7 + 10 + 90;
+    // 4 bytes a cycle. Two tiles hide the computation, and each costs a setup.
+    Cycles least = UINT64_MAX;
+    for (uint64_t tiles = 2; tiles < 1000; tiles *= 2) {
+        const Cycles first = (16'000 / tiles + 3) / 4, last = (6400 / tiles + 3) / 4;
+        const Cycles middle = (tiles - 1) * 7 + (22'400 - 16'000 / tiles - 6400 / tiles + 3) / 4;
+        least = std::min(least, 2 * latency + first + middle + last);
+    }
+    const ReplayResult result = Replayed(machine, {{.work = dispatch}});
+    EXPECT_NEAR(static_cast<double>(result.total), static_cast<double>(1100 + least), 3);
+    EXPECT_EQ(result.records[0].bound, Bound::kDram);
+    EXPECT_EQ(result.records[0].grant.step, GrantStep::kDoubleBuffered);
+    EXPECT_EQ(result.units[static_cast<size_t>(Unit::kDram)].busy, 16U * 1400 / 8);
+}
+
+// Without a second buffer loads, computation and stores take turns, tile by tile.
+TEST(NpuReplay, WithoutDoubleBuffersEverythingTakesTurns) {
+    Description machine = SmallMachine();
+    machine.cores.workgroup_slots = 1;
+    machine.scratchpad.bytes = 2048;
+    DispatchRecord dispatch = {.name = "s", .workgroups = 16};
+    dispatch.accesses = {{.writes = false, .bytes = 16 * 1000},
+                         {.writes = true, .bytes = 16 * 400}};
+    dispatch.operations.simple = 16 * 8 * 300;
+    dispatch.scratchpad = {.least_bytes = 64, .preferred_bytes = 2048};
+    const ReplayResult result = Replayed(machine, {{.work = dispatch}});
+    EXPECT_EQ(result.records[0].grant.step, GrantStep::kSingleBuffered);
+    const UnitCycles units = result.records[0].cost.workgroup;
+    EXPECT_EQ(units.vector, 300U);
+    const uint64_t tiles = 11;  // of 2048 bytes
+    EXPECT_EQ(result.total, 1100 + 2 * tiles * (7 + 10 + 90) + 16 * 1400 / 4 +
+                                16 * CyclesOfWorkgroup(units, machine.cores.overlap));
+}
+
+TEST(NpuReplay, CopiesShareTheHostLinkAndDram) {
+    const Description machine = SmallMachine();
+    const Record from_host = {.work = CopyRecord{"c", CopyKind::kFromHost, 8000}};
+    const ReplayResult one = Replayed(machine, {from_host});
+    EXPECT_EQ(one.total, 1000U + 10 + 20 + 500 + 90 + 4000);
+    EXPECT_EQ(one.records[0].bound, Bound::kHostLink);
+    // Two in one submission: the second is decoded 20 cycles later, and they share the link.
+    const ReplayResult two = Replayed(machine, {from_host, from_host});
+    EXPECT_EQ(two.total, 1000U + 10 + 20 + 500 + 90 + 8000);
+    EXPECT_EQ(two.host_bytes, 16'000U);
+    const ReplayResult fill = Replayed(machine, {{.work = CopyRecord{"f", CopyKind::kFill, 4000}}});
+    EXPECT_EQ(fill.traffic.dram_read, 0U);
+    EXPECT_EQ(fill.traffic.dram_written, 4000U);
+}
+
+TEST(NpuReplay, DependentRecordsFollowEachOtherAndDecodingIsHidden) {
+    DispatchRecord dispatch = {.name = "c"};
+    dispatch.operations.simple = 8 * 1000;
+    const std::vector<Record> records = {{.work = dispatch},
+                                         {.work = dispatch, .after = {RecordId(0)}}};
+    const ReplayResult result = Replayed(SmallMachine(), records);
+    EXPECT_EQ(result.total, 1010U + 20 + 2 * (30 + 1000 + 40));
+    EXPECT_EQ(result.records[1].decoded, 1010U + 20 + 30 + 20);
+    EXPECT_EQ(result.records[1].ready, result.records[0].ended);
+}
+
+// Two programs, each on half of the cores: they only meet where they share.
+TEST(NpuReplay, TwoQueuesRunAtOnceAndContendForDram) {
+    Description machine = SmallMachine();
+    machine.cores.clusters = 2;
+    DispatchRecord dispatch = {.name = "s", .workgroups = 1};
+    dispatch.accesses = {{.writes = false, .bytes = 400'000}};
+    dispatch.scratchpad = {.least_bytes = 64, .preferred_bytes = 4096};
+    const std::vector<Record> alone = {{.work = dispatch}};
+    const std::vector<Record> both = {{.work = dispatch}, {.work = dispatch, .queue = QueueId(1)}};
+    const Cycles one = Replayed(machine, alone).total;
+    const ReplayResult two = Replayed(machine, both);
+    EXPECT_GT(two.total, one + 90'000);
+    EXPECT_LE(two.total, 2 * one);
+    EXPECT_EQ(two.records[1].waited_for_cores, 0U);
+    // One core: they take turns.
+    machine.cores.clusters = 1;
+    const ReplayResult turns = Replayed(machine, both);
+    EXPECT_GT(turns.records[1].waited_for_cores, 0U);
+    EXPECT_GT(turns.units[static_cast<size_t>(Unit::kCommandProcessor)].stall, 0U);
+}
+
+SplitProduct FastestOf(const Description& machine, const Product& product) {
+    const std::vector<SplitProduct> splits = SplitsOverUnits(machine, product);
+    EXPECT_FALSE(splits.empty());
+    return *std::ranges::min_element(splits, {}, &SplitProduct::cycles);
+}
+
+TEST(NpuReplay, ProductsAreDividedOverAllUnits) {
+    const Result<Description> machine = LoadDescription("dc-400");
+    ASSERT_TRUE(machine.ok());
+    const Product product = {.shape = {.m = 4096, .n = 4096, .k = 4096},
+                             .type = MatrixType::kInt8,
+                             .a_bytes = 1 << 24,
+                             .b_bytes = 1 << 24};
+    const SplitProduct split = FastestOf(*machine, product);
+    EXPECT_EQ(split.cores, 16U);
+    EXPECT_EQ(split.pieces, 128U);
+    const double macs = 4096.0 * 4096 * 4096;
+    EXPECT_GE(static_cast<double>(split.cycles), macs / 128 / 1024);
+    EXPECT_LE(static_cast<double>(split.cycles), 1.5 * macs / 128 / 1024);
+    // No piece is empty.
+    const SplitProduct small = FastestOf(*machine, {.shape = {4, 4, 4}, .type = MatrixType::kInt8});
+    EXPECT_LE(small.pieces, 16U);
+}
+
+TEST(NpuReplay, SmallScratchpadsReadOperandsAgain) {
+    Description machine = *LoadDescription("edge-4");
+    const Product product = {.shape = {.m = 2048, .n = 2048, .k = 2048},
+                             .type = MatrixType::kInt8,
+                             .a_bytes = 1 << 22,
+                             .b_bytes = 1 << 22};
+    const uint64_t before = FastestOf(machine, product).read_again;
+    EXPECT_GT(before, 0U);
+    machine.scratchpad.bytes = 64 << 20;
+    EXPECT_EQ(FastestOf(machine, product).read_again, 0U);
+}
+
+TEST(NpuReplay, TypesWithoutARateAreOnTheVectorUnits) {
+    const Description machine = *LoadDescription("edge-4");
+    const ProductShape shape = {.m = 64, .n = 64, .k = 64};
+    const ReplayResult f32 =
+        Replayed(machine, {{.work = ProductRecord("p", shape, MatrixType::kF32)}});
+    EXPECT_EQ(f32.records[0].cost.macs_on_vector_units, 64U * 64 * 64);
+    EXPECT_EQ(f32.units[static_cast<size_t>(Unit::kMatrix)].busy, 0U);
+    EXPECT_EQ(f32.energy.matrix_nj, 0);
+    const ReplayResult int8 =
+        Replayed(machine, {{.work = ProductRecord("p", shape, MatrixType::kInt8)}});
+    EXPECT_EQ(int8.records[0].cost.macs_on_vector_units, 0U);
+    EXPECT_GT(int8.units[static_cast<size_t>(Unit::kMatrix)].busy, 0U);
+}
+
+TEST(NpuReplay, BadRecordsAreNamed) {
+    const Description machine = SmallMachine();
+    DispatchRecord dispatch = {.name = "d"};
+    dispatch.scratchpad = {.least_bytes = 1 << 20, .preferred_bytes = 1 << 20, .may_spill = false};
+    Result<ReplayResult> result = Replay(machine, std::vector<Record>{{.work = dispatch}});
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.error().code, ErrorCode::kOutOfDeviceMemory);
+    EXPECT_EQ(result.error().message,
+              "d needs at least 1048576 bytes of scratchpad and may not spill; scratchpad.bytes of "
+              "edge-4 is 524288.");
+    dispatch.scratchpad.may_spill = true;
+    const ReplayResult spilt = Replayed(machine, {{.work = dispatch}});
+    EXPECT_EQ(spilt.traffic.spill, 2U * ((1 << 20) - 524'288));
+    EXPECT_EQ(spilt.traffic.dram(), spilt.traffic.spill);
+
+    const auto error_of = [&](const Record& record) {
+        const Result<ReplayResult> bad = Replay(machine, std::vector<Record>{record});
+        return bad.ok() ? "" : bad.error().message;
+    };
+    EXPECT_THAT(error_of({.work = DispatchRecord{.name = "d"}, .after = {RecordId(0)}}),
+                HasSubstr("Record 0 (d) waits for record 0, which is not an earlier one."));
+    EXPECT_THAT(error_of({.work = DispatchRecord{.name = "d", .workgroups = 0}}),
+                HasSubstr("has 0 workgroups; it must be from 1"));
+    EXPECT_THAT(error_of({.work = CopyRecord{"c", CopyKind::kFill, kMaxCount + 1}}),
+                HasSubstr("at most"));
+    DispatchRecord huge = {.name = "h"};
+    huge.products = {{.shape = {uint64_t{1} << 40, uint64_t{1} << 40, 2}}};
+    EXPECT_THAT(error_of({.work = huge}), HasSubstr("multiply-accumulates"));
+    EXPECT_THAT(error_of({.work = DispatchRecord{.name = "d"}, .queue = QueueId(kMaxQueues)}),
+                HasSubstr("queue 4096"));
+}
+
+}  // namespace
+}  // namespace fornax::npu

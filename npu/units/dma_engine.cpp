@@ -1,0 +1,27 @@
+#include "npu/units/dma_engine.h"
+
+namespace fornax::npu {
+
+double DmaBytesPerCycle(const Description& description, uint64_t cores) {
+    const Description::Dma& dma = description.dma;
+    const double latency =
+        description.CyclesOf(description.dram.latency_ns + description.network.latency_ns);
+    double rate = description.BytesPerCycle(dma.port_gbs) * dma.efficiency;
+    if (latency > 0) {
+        const auto in_flight = static_cast<double>(dma.outstanding * description.dram.burst_bytes);
+        rate = std::min(rate, in_flight / latency);
+    }
+    return rate * static_cast<double>(dma.engines * cores);
+}
+
+Cycles DmaLatency(const Description& description) {
+    return WholeCycles(description.CyclesOf(
+        description.dma.setup_ns + description.network.latency_ns + description.dram.latency_ns));
+}
+
+Cycles DmaSetups(const Description& description, uint64_t descriptors) {
+    return WholeCycles(description.CyclesOf(description.dma.setup_ns) *
+                       static_cast<double>(CeilDivide(descriptors, description.dma.engines)));
+}
+
+}  // namespace fornax::npu

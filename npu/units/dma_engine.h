@@ -1,0 +1,23 @@
+// A core's DMA engines: descriptors that stream between DRAM and the scratchpad.
+//
+// Source: Little's law (J. Little, "A Proof for the Queuing Formula L = lambda W", 1961): an engine
+// with so many bursts under way, each of which takes the memory's latency, moves no more than
+// outstanding * burst / latency. Time of a descriptor: setup + bytes / (min(port, fair share) *
+// efficiency); the fair share is dram.h's and network.h's to say.
+#pragma once
+
+#include "npu/description/description.h"
+#include "npu/units/cycles.h"
+
+namespace fornax::npu {
+
+// Bytes in a cycle that the engines of `cores` cores move at most: port and Little's law.
+double DmaBytesPerCycle(const Description& description, uint64_t cores);
+
+// From a descriptor's begin to its first byte: setup, network and DRAM.
+Cycles DmaLatency(const Description& description);
+
+// The setups of `descriptors` descriptors, which a core's engines share.
+Cycles DmaSetups(const Description& description, uint64_t descriptors);
+
+}  // namespace fornax::npu

@@ -1,0 +1,44 @@
+// DRAM: what accesses of a kernel move through it and the network.
+//
+// Streams move what they need, in bursts. Gathers, scatters and atomics move a burst for each
+// element, however small: the granularity of DRAM (JESD79-4, burst length), of which what nobody
+// asked for is over-fetch. A broadcast is read from DRAM once, passes the network once and enters
+// every core that takes part; what workgroups use again lies in their scratchpad and is read once.
+#pragma once
+
+#include "npu/description/description.h"
+#include "npu/units/cycles.h"
+
+namespace fornax::npu {
+
+enum class AccessKind : uint8_t { kStream, kBroadcast, kReuse, kGather, kScatter, kAtomic };
+inline constexpr std::array<std::string_view, 6> kAccessKindNames = {
+    "stream", "broadcast", "reuse", "gather", "scatter", "atomic"};
+
+// What a dispatch reads or writes in one way, over all its workgroups.
+struct Access {
+    AccessKind kind = AccessKind::kStream;
+    bool writes = false;
+    uint64_t bytes = 0;          // of kReuse and kBroadcast: each byte once
+    uint32_t element_bytes = 4;  // of kGather, kScatter and kAtomic: of one access
+    bool operator==(const Access&) const = default;
+};
+
+struct Traffic {
+    uint64_t dram_read = 0;
+    uint64_t dram_written = 0;
+    uint64_t network = 0;
+    uint64_t over_fetch = 0;  // part of what DRAM moves
+    uint64_t spill = 0;       // part of what DRAM moves
+    uint64_t port = 0;        // through the DMA engines of the core that has most
+    Traffic& operator+=(const Traffic& other);
+    uint64_t dram() const { return dram_read + dram_written; }
+};
+
+// Of an access by `cores` cores.
+Traffic TrafficOf(const Description& description, const Access& access, uint64_t cores);
+
+// Bytes in a cycle that streams reach, which all flows share (fair_share.h).
+double DramBytesPerCycle(const Description& description);
+
+}  // namespace fornax::npu
