@@ -1,9 +1,9 @@
 #include "compiler/kernel/analysis/invocation_values.h"
 
 #include <array>
-#include <random>
 #include <span>
 
+#include "compiler/kernel/index/upper_bound.h"
 #include "compiler/kernel/ir/evaluate.h"
 
 namespace fornax::kernel {
@@ -25,12 +25,7 @@ std::optional<uint64_t> InvocationValues::Evaluate(ir::ValueId value, uint32_t d
     if (known_[value.index] == turn_) {
         return values_[value.index];
     }
-    std::optional<uint64_t> known = Known(value, depth);
-    if (!known && assumed_ != 0) {
-        std::minstd_rand random(value.index * 8 + assumed_);
-        random.discard(2);
-        known = (1 + random() % 61) * 4096;
-    }
+    const std::optional<uint64_t> known = Known(value, depth);
     if (!known) {
         return std::nullopt;
     }
@@ -46,7 +41,7 @@ std::optional<uint64_t> InvocationValues::Known(ir::ValueId value, uint32_t dept
         return std::nullopt;
     }
     if (inst->op == Op::kBuiltin) {
-        return Builtin(static_cast<ir::BuiltinId>(inst->imm));
+        return ValueInInvocation(kernel_, static_cast<ir::BuiltinId>(inst->imm), index_);
     }
     std::array<uint64_t, kMaxOperands> operands{};
     for (size_t i = 0; i < inst->operands.size(); ++i) {
@@ -62,31 +57,6 @@ std::optional<uint64_t> InvocationValues::Known(ir::ValueId value, uint32_t dept
         return std::nullopt;
     }
     return bits;
-}
-
-std::optional<uint64_t> InvocationValues::Builtin(ir::BuiltinId builtin) const {
-    const auto& size = kernel_.workgroup_size;
-    const uint32_t subgroup = kernel_.subgroup_size;
-    switch (builtin) {
-        case ir::BuiltinId::kLocalIdX:
-            return index_ % size[0];
-        case ir::BuiltinId::kLocalIdY:
-            return index_ / size[0] % size[1];
-        case ir::BuiltinId::kLocalIdZ:
-            return index_ / size[0] / size[1];
-        case ir::BuiltinId::kLocalIndex:
-            return index_;
-        case ir::BuiltinId::kSubgroupId:
-            return index_ / subgroup;
-        case ir::BuiltinId::kSubgroupLane:
-            return index_ % subgroup;
-        case ir::BuiltinId::kNumSubgroups:
-            return (size[0] * size[1] * size[2] + subgroup - 1) / subgroup;
-        case ir::BuiltinId::kSubgroupSize:
-            return subgroup;
-        default:
-            return std::nullopt;
-    }
 }
 
 }  // namespace fornax::kernel

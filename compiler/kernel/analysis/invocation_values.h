@@ -18,14 +18,7 @@ class InvocationValues {
     // Turns to the invocation with this index in its workgroup.
     void Begin(uint32_t index) {
         index_ = index;
-        assumed_ = 0;
         ++turn_;
-    }
-    // The same, and what is not known is some multiple of 4096, another for every `number` but 0.
-    // Good for hints: what two values differ by for several numbers they probably always do.
-    void BeginAssuming(uint32_t index, uint32_t number) {
-        Begin(index);
-        assumed_ = number;
     }
     // The value's bits, if they follow from the index.
     std::optional<uint64_t> Evaluate(ir::ValueId value) { return Evaluate(value, 0); }
@@ -33,12 +26,10 @@ class InvocationValues {
   private:
     std::optional<uint64_t> Evaluate(ir::ValueId value, uint32_t depth);
     std::optional<uint64_t> Known(ir::ValueId value, uint32_t depth);
-    std::optional<uint64_t> Builtin(ir::BuiltinId builtin) const;
 
     const ir::Kernel& kernel_;
     uint32_t index_ = 0;
     uint32_t turn_ = 0;
-    uint32_t assumed_ = 0;
     std::vector<uint32_t> known_;  // by value: the turn it was computed in
     std::vector<uint64_t> values_;
 };

@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
+#include "compiler/kernel/analysis/access_limits.h"
+
 namespace fornax::kernel {
 
 using ir::Op;
 
 namespace {
 
-constexpr size_t kFewRuns = 4;
-constexpr uint64_t kLoadGapBytes = 64;
 constexpr double kLoopWeight = 8;
 constexpr int kDeepestLoop = 4;
 // An element that goes by an address of its own, against a whole vector.
@@ -153,7 +153,7 @@ class MemoryCost {
         }
         const uint64_t bytes = std::max(ir::ByteSize(kernel_.type(value)), 1u);
         std::optional<LaneLayout> layout =
-            MakeLaneLayout(shape, bytes, count, store ? 0 : kLoadGapBytes);
+            MakeLaneLayout(shape, bytes, count, store ? 0 : kRunGapBytes);
         if (!layout || !(store ? WorthStoringRuns(*layout, shapes_.lanes(), count)
                                : WorthLoadingRuns(*layout, shapes_.lanes(), count))) {
             return kElementCost * elements;

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/index/upper_bound.h"
 
 namespace fornax::kernel {
 
@@ -35,8 +36,9 @@ Shape ShapeAnalysis::PureShape(const ir::Instruction& inst) const {
         const Shape& pattern = *operands[of];
         const Shape& varying = *operands[1 - of];
         if (pattern.pattern() && varying.varying() && !varying.groups.empty()) {
-            return shape_rules::AddGroups(pattern, inst.operands[1 - of], varying,
-                                          IntegerBits(kernel_, inst.operands[0]));
+            Shape rows = shape_rules::AddGroups(pattern, inst.operands[1 - of], varying);
+            rows.max = shape.max;
+            return rows;
         }
     }
     return shape;
@@ -68,10 +70,13 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
         generic.kind = Shape::Kind::kUniform;
         generic.workgroup = workgroup;
     }
+    if (ir::IsInteger(type)) {
+        generic.max = UpperBoundOfResult(
+            kernel_, inst, result, [&](size_t i) { return shapes_[inst.operands[i].index].max; });
+    }
     if (inst.op == Op::kSelect && ir::IsInteger(type)) {
         const Shape& a = shapes_[inst.operands[1].index];
         const Shape& b = shapes_[inst.operands[2].index];
-        generic.max = std::max(a.max, b.max);
         generic.base_zeros = std::min(a.base_zeros, b.base_zeros);
         if (shapes_[inst.operands[0].index].uniform() && !uniform && a.scalar() && a.SameLanes(b)) {
             generic.kind = a.kind;
@@ -114,6 +119,7 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
     auto keep = [&](Shape shape) {
         // The rules know offsets; a workgroup-wide base needs every operand's.
         shape.workgroup = !shape.varying() && workgroup;
+        shape.max = generic.max;
         if (shape.varying()) {
             shape.base_zeros = 0;
         }
@@ -124,15 +130,9 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
             case Op::kTrunc:
             case Op::kZExt:
             case Op::kSExt: {
-                bool fits =
-                    a.max <= TypeMax(ir::BitWidth(type)) && (inst.op != Op::kSExt || a.max < sign);
-                if (fits) {
-                    generic.max = a.max;
-                }
                 if (a.has_rows() && a.groups.empty() && a.narrow_scale == 0 &&
                     inst.op != Op::kTrunc && (inst.flags & ir::kNoLaneWrap)) {
                     Shape shape = a;
-                    shape.max = generic.max;
                     shape.narrow_scale = 1;
                     return keep(std::move(shape));
                 }
@@ -151,7 +151,6 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
                 if (inst.op == Op::kTrunc || no_wrap || free_bits ||
                     (inst.flags & ir::kNoLaneWrap)) {
                     Shape shape = a;
-                    shape.max = generic.max;
                     for (int64_t& offset : shape.offsets) {
                         offset = shape_rules::Wrap(offset, ir::BitWidth(type));
                     }
@@ -179,13 +178,10 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
                 return keep(shape_rules::MulConst(a, c, bits));
             }
             if (a.pattern() && b.uniform()) {
-                return keep(shape_rules::MulUniform(a, inst.operands[1], b, bits));
+                return keep(shape_rules::MulUniform(a, inst.operands[1], b));
             }
             if (a.uniform() && b.pattern()) {
-                return keep(shape_rules::MulUniform(b, inst.operands[0], a, bits));
-            }
-            if (a.max != 0 && b.max <= TypeMax(bits) / a.max) {
-                generic.max = a.max * b.max;
+                return keep(shape_rules::MulUniform(b, inst.operands[0], a));
             }
             if (generic.uniform()) {
                 generic.base_zeros =
@@ -202,7 +198,6 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
             if (is_const && c < bits) {
                 return keep(shape_rules::ShiftRightConst(a, static_cast<uint32_t>(c)));
             }
-            generic.max = a.max;
             return generic;
         case Op::kAShr:
             if (is_const && c < bits && a.max < sign) {
@@ -218,7 +213,6 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
                 return keep(
                     shape_rules::ShiftRightConst(a, static_cast<uint32_t>(std::countr_zero(c))));
             }
-            generic.max = a.max / c;
             return generic;
         case Op::kURem:
         case Op::kSRem:
@@ -229,19 +223,14 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
             if (std::has_single_bit(c)) {
                 return keep(shape_rules::AndConst(a, c - 1));
             }
-            generic.max = std::min(a.max, c - 1);
             return generic;
         case Op::kAnd:
             if (is_const) {
                 return keep(shape_rules::AndConst(a, c));
             }
-            generic.max = std::min(a.max, b.max);
             return generic;
         case Op::kOr:
         case Op::kXor: {
-            uint64_t high = std::max(a.max, b.max);
-            uint32_t width = 64 - static_cast<uint32_t>(std::countl_zero(high));
-            generic.max = width >= 64 ? UINT64_MAX : (uint64_t{1} << width) - 1;
             // One operand's bits all lie below the other's: the operation adds.
             auto below = [&](const Shape& low, const Shape& top) {
                 uint32_t zeros = top.base_zeros;
@@ -254,26 +243,13 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
                 return zeros >= 64 || (low.max >> zeros) == 0;
             };
             if (!uniform && scalar && (below(a, b) || below(b, a))) {
+                if (b.max <= UINT64_MAX - a.max) {
+                    generic.max = std::min(generic.max, a.max + b.max);
+                }
                 return keep(shape_rules::Add(a, b, bits, false));
             }
             return generic;
         }
-        case Op::kUMin:
-            generic.max = std::min(a.max, b.max);
-            return generic;
-        case Op::kUMax:
-            generic.max = std::max(a.max, b.max);
-            return generic;
-        case Op::kSMin:
-            if (a.max < sign && b.max < sign) {
-                generic.max = std::min(a.max, b.max);
-            }
-            return generic;
-        case Op::kSMax:
-            if (a.max < sign && b.max < sign) {
-                generic.max = std::max(a.max, b.max);
-            }
-            return generic;
         default:
             return generic;
     }

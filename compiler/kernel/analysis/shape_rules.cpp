@@ -91,10 +91,6 @@ Shape Normalize(Shape shape) {
 
 Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract) {
     Shape result = WithKind(Shape::Kind::kUniform);
-    result.max = TypeMax(bits);
-    if (!subtract && a.max <= result.max && b.max <= result.max - a.max) {
-        result.max = a.max + b.max;
-    }
     if (a.varying() || b.varying()) {
         result.kind = Shape::Kind::kVarying;
         return result;
@@ -122,12 +118,6 @@ Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract) {
 
 Shape MulConst(const Shape& a, uint64_t factor, uint32_t bits) {
     Shape result = a;
-    result.max = TypeMax(bits);
-    if (factor == 0) {
-        result.max = 0;
-    } else if (a.max <= result.max / factor) {
-        result.max = a.max * factor;
-    }
     if (!a.varying()) {
         uint32_t zeros = factor == 0 ? kZeroBase : static_cast<uint32_t>(std::countr_zero(factor));
         result.base_zeros = static_cast<uint8_t>(std::min(kZeroBase, a.base_zeros + zeros));
@@ -144,15 +134,8 @@ Shape MulConst(const Shape& a, uint64_t factor, uint32_t bits) {
     return Normalize(std::move(result));
 }
 
-Shape MulUniform(const Shape& pattern,
-                 ir::ValueId stride,
-                 const Shape& stride_shape,
-                 uint32_t bits) {
+Shape MulUniform(const Shape& pattern, ir::ValueId stride, const Shape& stride_shape) {
     Shape result = WithKind(Shape::Kind::kRows);
-    result.max = TypeMax(bits);
-    if (pattern.max != 0 && stride_shape.max <= result.max / pattern.max) {
-        result.max = pattern.max * stride_shape.max;
-    }
     result.base_zeros = static_cast<uint8_t>(
         std::min<uint32_t>(kZeroBase, uint32_t{pattern.base_zeros} + stride_shape.base_zeros));
     result.workgroup = pattern.workgroup && stride_shape.workgroup;
@@ -164,14 +147,11 @@ Shape MulUniform(const Shape& pattern,
 
 Shape ShiftRightConst(const Shape& a, uint32_t amount) {
     Shape result = a;
-    result.max = a.max >> amount;
     if (a.varying()) {
         return result;
     }
     if (!Disjoint(a)) {
-        Shape varying = WithKind(Shape::Kind::kVarying);
-        varying.max = result.max;
-        return varying;
+        return WithKind(Shape::Kind::kVarying);
     }
     result.base_zeros =
         a.base_zeros == kZeroBase
@@ -185,14 +165,11 @@ Shape ShiftRightConst(const Shape& a, uint32_t amount) {
 
 Shape AndConst(const Shape& a, uint64_t mask) {
     Shape result = a;
-    result.max = std::min(a.max, mask);
     if (a.varying()) {
         return result;
     }
     if (!Disjoint(a)) {
-        Shape varying = WithKind(Shape::Kind::kVarying);
-        varying.max = result.max;
-        return varying;
+        return WithKind(Shape::Kind::kVarying);
     }
     uint32_t mask_zeros = mask == 0 ? kZeroBase : static_cast<uint32_t>(std::countr_zero(mask));
     result.base_zeros = static_cast<uint8_t>(std::max<uint32_t>(a.base_zeros, mask_zeros));
@@ -205,15 +182,11 @@ Shape AndConst(const Shape& a, uint64_t mask) {
     return Normalize(std::move(result));
 }
 
-Shape AddGroups(const Shape& pattern, ir::ValueId value, const Shape& varying, uint32_t bits) {
+Shape AddGroups(const Shape& pattern, ir::ValueId value, const Shape& varying) {
     Shape result = pattern;
     result.kind = Shape::Kind::kRows;
     result.workgroup = false;
     result.base_zeros = 0;
-    result.max = TypeMax(bits);
-    if (pattern.max <= result.max && varying.max <= result.max - pattern.max) {
-        result.max = pattern.max + varying.max;
-    }
     result.rows.assign(pattern.offsets.size(), 1);
     result.stride = value;
     result.groups = varying.groups;

@@ -140,7 +140,7 @@ class ShapeAnalysis {
 };
 
 // The shape of integer operations on scalar-held operands (shape_rules.cpp). `bits` is the operand
-// width.
+// width. `max` is not theirs: the rules of index/upper_bound.h say it.
 namespace shape_rules {
 uint64_t TypeMax(uint32_t bits);
 int64_t Wrap(int64_t value, uint32_t bits);
@@ -150,14 +150,11 @@ Shape Normalize(Shape shape);
 Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract);
 Shape MulConst(const Shape& a, uint64_t factor, uint32_t bits);
 // A pattern times a uniform value of shape `stride_shape`.
-Shape MulUniform(const Shape& pattern,
-                 ir::ValueId stride,
-                 const Shape& stride_shape,
-                 uint32_t bits);
+Shape MulUniform(const Shape& pattern, ir::ValueId stride, const Shape& stride_shape);
 Shape ShiftRightConst(const Shape& a, uint32_t amount);
 Shape AndConst(const Shape& a, uint64_t mask);
 // A pattern plus a varying value of shape `varying`, whose lanes come in groups.
-Shape AddGroups(const Shape& pattern, ir::ValueId value, const Shape& varying, uint32_t bits);
+Shape AddGroups(const Shape& pattern, ir::ValueId value, const Shape& varying);
 // Lanes for which none of the shapes differs have the same number, counted from 0 in the order of
 // the lanes. Empty if that joins less than half of the lanes.
 std::vector<uint8_t> CommonGroups(const std::vector<const Shape*>& shapes, uint32_t lanes);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/kernel/analysis/access_limits.h"
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/guess_check.h"
 
@@ -14,12 +15,7 @@ namespace fornax::kernel {
 using llvm::Value;
 using Bounds = MemoryRegion::Bounds;
 
-namespace {
-
-constexpr uint64_t kGapBytes = 64;
-constexpr uint32_t kMaxRuns = 8;
-
-}  // namespace
+namespace {}  // namespace
 
 // A pattern that the lanes' offsets probably have, and that would be worth having.
 std::optional<GuessedPattern> Emitter::GuessPattern(ir::ValueId offset,
@@ -44,8 +40,8 @@ std::optional<GuessedPattern> Emitter::GuessPattern(ir::ValueId offset,
         pattern.shape.offsets.push_back(lane - pattern.lowest);
     }
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
-    const auto layout = MakeLaneLayout(pattern.shape, element, count, store ? 0 : kGapBytes);
-    if (!layout || layout->num_runs > kMaxRuns ||
+    const auto layout = MakeLaneLayout(pattern.shape, element, count, store ? 0 : kRunGapBytes);
+    if (!layout || layout->num_runs > kMaxAssumedRuns ||
         !(store ? WorthStoringRuns(*layout, lanes_, count)
                 : WorthLoadingRuns(*layout, lanes_, count))) {
         return {};

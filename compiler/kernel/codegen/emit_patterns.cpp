@@ -5,7 +5,9 @@
 // two-dimensional tiles.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
+#include "compiler/kernel/analysis/access_limits.h"
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 #include "hal/kernel_abi.h"
@@ -18,8 +20,6 @@ using Bounds = MemoryRegion::Bounds;
 
 namespace {
 
-constexpr size_t kMaxRuns = 4;
-constexpr uint64_t kRunGapBytes = 64;  // a gap that is cheaper to load than to skip
 constexpr uint64_t kLeastPieceBytes = 16;
 constexpr uint64_t kLongestShuffle = 8;  // in registers, of a source
 
@@ -30,22 +30,6 @@ struct Units {
     size_t count = 0;       // of a lane
     uint64_t skip = 0;      // bytes of the first unit before the first element
     uint64_t overhang = 0;  // bytes read behind the last element that may lie on another page
-};
-
-struct ElementRun {
-    uint64_t first = 0;  // in units from the lowest
-    uint64_t count = 0;
-};
-
-// An access in units, relative to its lowest one.
-struct Layout {
-    int64_t lowest = 0;          // bytes from the pattern's base to the first unit
-    uint64_t span = 0;           // bytes from the lowest to the end of the highest
-    std::vector<uint64_t> lane;  // first unit by lane
-    std::vector<ElementRun> runs;
-    bool distinct = true;   // no element is touched twice
-    bool dense = true;      // runs have no gaps
-    uint64_t elements = 0;  // in all runs
 };
 
 int64_t Lowest(const Shape& shape) {
@@ -74,52 +58,27 @@ Units PlanUnits(const Shape& shape, uint64_t element, size_t count) {
     return {element, count, 0, 0};
 }
 
-bool MakeLayout(const Shape& shape, const Units& units, Layout& layout) {
-    const uint64_t element = units.bytes;
-    const int64_t lowest = Lowest(shape);
-    layout.lowest = lowest - static_cast<int64_t>(units.skip);
-    std::vector<uint64_t> touched;
-    for (int64_t offset : shape.offsets) {
-        auto relative = static_cast<uint64_t>(offset - lowest);
-        if (relative % element != 0) {
-            return false;
-        }
-        layout.lane.push_back(relative / element);
-        for (size_t i = 0; i < units.count; ++i) {
-            touched.push_back(relative / element + i);
-        }
+// A pattern is one row.
+std::optional<LaneLayout> MakeLayout(const Shape& shape, const Units& units) {
+    std::optional<LaneLayout> layout =
+        MakeLaneLayout(shape, units.bytes, units.count, kRunGapBytes);
+    if (layout) {
+        layout->rows[0].lowest -= static_cast<int64_t>(units.skip);
     }
-    std::sort(touched.begin(), touched.end());
-    layout.span = (touched.back() + 1) * element;
-    const uint64_t gap = std::max<uint64_t>(1, kRunGapBytes / element);
-    for (size_t i = 0; i < touched.size(); ++i) {
-        uint64_t at = touched[i];
-        if (i == 0 || at > touched[i - 1] + gap) {
-            layout.runs.push_back({at, 1});
-            continue;
-        }
-        ElementRun& run = layout.runs.back();
-        layout.distinct &= at != touched[i - 1];
-        layout.dense &= at <= touched[i - 1] + 1;
-        run.count = at - run.first + 1;
-    }
-    for (const ElementRun& run : layout.runs) {
-        layout.elements += run.count;
-    }
-    return true;
+    return layout;
 }
 
 // Lane after lane, without gaps.
-bool InOrder(const Layout& layout, size_t count) {
-    bool in_order = layout.runs.size() == 1 && layout.dense;
-    for (size_t lane = 0; lane < layout.lane.size(); ++lane) {
-        in_order = in_order && layout.lane[lane] == lane * count;
+bool InOrder(const LaneLayout& layout, size_t count) {
+    bool in_order = layout.num_runs == 1 && layout.dense;
+    for (size_t lane = 0; lane < layout.first.size(); ++lane) {
+        in_order = in_order && layout.first[lane] == lane * count;
     }
     return in_order;
 }
 
 // For the record.
-AccessForm FormOf(const Layout& layout, size_t count) {
+AccessForm FormOf(const LaneLayout& layout, size_t count) {
     return count == 1 && InOrder(layout, 1) ? AccessForm::kContiguous : AccessForm::kRuns;
 }
 
@@ -182,19 +141,22 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
     if (units.overhang != 0 && (region.base == push_constants_ || region.is_global)) {
         units = {element, count, 0, 0};
     }
-    Layout layout;
-    if (!MakeLayout(*offset.shape, units, layout)) {
+    const std::optional<LaneLayout> made = MakeLayout(*offset.shape, units);
+    if (!made) {
         return false;
     }
+    const LaneLayout& layout = *made;
+    const LayoutRow& row = layout.rows[0];
+    int64_t lowest = row.lowest;
     // Far apart, each lane's run is loaded by itself, if it is worth it.
     size_t row_words = 0;
-    if (layout.runs.size() > kMaxRuns || IsSparse(layout.elements, units.bytes, count, element)) {
+    if (layout.num_runs > kFewRuns || IsSparse(layout.elements, units.bytes, count, element)) {
         row_words = RowWords(count, element);
         if (row_words == 0) {
             return false;
         }
         units = {4, row_words, 0, 0};
-        layout.lowest = Lowest(*offset.shape);
+        lowest = Lowest(*offset.shape);
     }
     // Of words, with gaps between whole registers.
     const bool narrow = units.bytes < 4;
@@ -205,14 +167,14 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                                      : 0;
     if (piece_lanes != 0) {
         units = {4, count * element / 4, 0, 0};
-        layout.lowest = Lowest(*offset.shape);
+        lowest = Lowest(*offset.shape);
     }
     llvm::Type* unit_type = units.bytes == element && row_words == 0
                                 ? type
                                 : builder_.getIntNTy(static_cast<unsigned>(units.bytes * 8));
     llvm::Type* offset_type = offset.scalar->getType();
     Value* first =
-        builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(offset_type, layout.lowest));
+        builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(offset_type, lowest));
     const bool whole_units = units.overhang == 0 && row_words == 0 && piece_lanes == 0;
     const llvm::Align align(whole_units ? units.bytes : element);
 
@@ -230,7 +192,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         llvm::SmallVector<int, 128> lane_of(length, static_cast<int>(lanes_));  // a gap: false
         for (uint32_t lane = 0; lane < lanes_; ++lane) {
             for (size_t i = 0; i < units.count; ++i) {
-                const uint64_t unit = layout.lane[lane] + i;
+                const uint64_t unit = layout.first[lane] + i;
                 if (unit >= from && unit < from + length) {
                     lane_of[unit - from] = static_cast<int>(lane);
                 }
@@ -244,15 +206,15 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
     auto load_runs = [&](Value* address) {
         recorder_.Form(FormOf(layout, count),
                        CheckOf(region, *offset.shape, count * element, mask_ != nullptr),
-                       static_cast<uint32_t>(layout.runs.size()));
+                       layout.num_runs);
         Values loaded;
         if (row_words != 0) {
-            if (!mask_ && region.fetch_ahead && layout.span <= 4 * lanes_ * count * element) {
-                FetchAhead(region, address, layout.span, false);
+            if (!mask_ && region.fetch_ahead && row.span <= 4 * lanes_ * count * element) {
+                FetchAhead(region, address, row.span, false);
             }
             llvm::SmallVector<uint64_t, 64> lane_bytes;
             for (int64_t lane_offset : offset.shape->offsets) {
-                lane_bytes.push_back(static_cast<uint64_t>(lane_offset - layout.lowest));
+                lane_bytes.push_back(static_cast<uint64_t>(lane_offset - lowest));
             }
             loaded = LoadRows(region, address, lane_bytes, row_words, packed);
             if (packed) {
@@ -272,16 +234,16 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
             for (uint32_t lane = 0; lane < lanes_; lane += piece_lanes) {
                 Value* at = builder_.CreateConstGEP1_64(
                     builder_.getInt8Ty(), address,
-                    static_cast<uint64_t>(offset.shape->offsets[lane] - layout.lowest));
+                    static_cast<uint64_t>(offset.shape->offsets[lane] - lowest));
                 pieces.push_back(
                     Annotate(region, builder_.CreateAlignedLoad(piece_type, at, align)));
             }
             if (!mask_ && region.fetch_ahead) {
-                FetchAhead(region, address, layout.span, false);
+                FetchAhead(region, address, row.span, false);
             }
             return Unpack(JoinAll(pieces), units.count);
         }
-        for (const ElementRun& run : layout.runs) {
+        for (const RowRun& run : row.runs) {
             // A run of any length is one load, or two of one type that overlap.
             const uint64_t part = std::bit_floor(run.count);
             Value* low = load_part(address, run.first, part);
@@ -292,7 +254,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
             if (part != run.count) {
                 high = load_part(address, run.first + run.count - part, part);
             }
-            if (!mask_ && region.fetch_ahead && layout.runs.size() == 1) {
+            if (!mask_ && region.fetch_ahead && layout.num_runs == 1) {
                 FetchAhead(region, builder_.CreateConstGEP1_64(unit_type, address, run.first),
                            run.count * units.bytes, false);
             }
@@ -300,7 +262,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                 llvm::SmallVector<int, 64> pick(lanes_, -1);
                 llvm::SmallVector<int, 64> choose(lanes_);
                 for (uint32_t lane = 0; lane < lanes_; ++lane) {
-                    uint64_t at = layout.lane[lane] + i;
+                    uint64_t at = layout.first[lane] + i;
                     bool mine = at >= run.first && at < run.first + run.count;
                     choose[lane] = static_cast<int>(mine ? lanes_ + lane : lane);
                     if (!mine) {
@@ -438,13 +400,14 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     if (units.skip != 0 || units.count * units.bytes != values.size() * element) {
         units = {element, values.size(), 0, 0};
     }
-    Layout layout;
-    if (!MakeLayout(*offset.shape, units, layout) || !layout.distinct ||
-        layout.span > hal::kSharedMemoryMargin * 16) {
+    const std::optional<LaneLayout> made = MakeLayout(*offset.shape, units);
+    if (!made || !made->distinct || made->rows[0].span > hal::kSharedMemoryMargin * 16) {
         return false;
     }
+    const LaneLayout& layout = *made;
+    const LayoutRow& row = layout.rows[0];
     size_t row_words = 0;
-    if (!layout.dense || layout.runs.size() > kMaxRuns) {
+    if (!layout.dense || layout.num_runs > kFewRuns) {
         row_words = RowWords(values.size(), element);
         if (row_words == 0) {
             return false;
@@ -470,12 +433,12 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     if (plain_only && region.bounds == Bounds::kClamped) {
         return false;
     }
-    if (region.bounds == Bounds::kClamped && layout.span > hal::kSharedMemoryMargin) {
+    if (region.bounds == Bounds::kClamped && row.span > hal::kSharedMemoryMargin) {
         return false;
     }
     llvm::Type* offset_type = offset.scalar->getType();
     Value* first =
-        builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(offset_type, layout.lowest));
+        builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(offset_type, row.lowest));
     const llvm::Align align(element);
 
     // All values end to end: element i of lane l is at i * lanes + l.
@@ -499,11 +462,11 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     auto store_runs = [&](Value* address) {
         recorder_.Form(FormOf(layout, count),
                        CheckOf(region, *offset.shape, count * element, mask_ != nullptr),
-                       static_cast<uint32_t>(layout.runs.size()));
+                       layout.num_runs);
         if (row_words != 0) {
             llvm::SmallVector<uint64_t, 64> lane_bytes;
             for (int64_t lane_offset : offset.shape->offsets) {
-                lane_bytes.push_back(static_cast<uint64_t>(lane_offset - layout.lowest));
+                lane_bytes.push_back(static_cast<uint64_t>(lane_offset - row.lowest));
             }
             if (packed) {
                 StorePackedRows(region, address, lane_bytes, packed);
@@ -515,12 +478,12 @@ bool Emitter::StorePattern(const MemoryRegion& region,
             }
             return;
         }
-        for (const ElementRun& run : layout.runs) {
+        for (const RowRun& run : row.runs) {
             llvm::SmallVector<int, 128> pick(run.count, -1);
             llvm::SmallVector<int, 128> lane_of(run.count, 0);
             for (uint32_t lane = 0; lane < lanes_; ++lane) {
                 for (size_t i = 0; i < count; ++i) {
-                    uint64_t at = layout.lane[lane] + i;
+                    uint64_t at = layout.first[lane] + i;
                     if (at < run.first || at >= run.first + run.count) {
                         continue;
                     }
@@ -538,7 +501,7 @@ bool Emitter::StorePattern(const MemoryRegion& region,
             } else if (mask_ && !plain_only) {
                 Value* mask = builder_.CreateShuffleVector(mask_, lane_of);
                 Annotate(region, builder_.CreateMaskedStore(ordered, at, align, mask));
-            } else if (layout.runs.size() == 1 && !mask_) {
+            } else if (layout.num_runs == 1 && !mask_) {
                 StoreRun(region, ordered, at, align);
             } else {
                 Annotate(region, builder_.CreateAlignedStore(ordered, at, align));
@@ -573,7 +536,7 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     BasicBlock* fast = NewBlock("store_inside");
     BasicBlock* slow = NewBlock("store_edge");
     BasicBlock* end = NewBlock("store_end");
-    Value* inside = region.is_global ? AllActive() : InBounds(region, first, layout.span);
+    Value* inside = region.is_global ? AllActive() : InBounds(region, first, row.span);
     if (plain_only && !region.is_global) {
         inside = builder_.CreateAnd(inside, AllActive());
     }

@@ -70,7 +70,7 @@ void Emitter::EmitPrefetches(uint32_t segment) {
         Import(counter);
         keep(counter);
         Value* now = Raw(counter);
-        Set(counter, builder_.CreateAdd(now, llvm::ConstantInt::get(now->getType(), step)));
+        Set(counter, builder_.CreateAdd(now, llvm::ConstantInt::getSigned(now->getType(), step)));
     }
     for (ir::ValueId value : round.computed) {
         keep(value);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "compiler/kernel/analysis/access_limits.h"
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 
@@ -16,7 +17,6 @@ using Bounds = MemoryRegion::Bounds;
 
 namespace {
 
-constexpr uint64_t kRunGapBytes = 64;  // a gap that is cheaper to load than to skip
 // Rows farther apart than this many strides would let the test of their bounds overflow.
 constexpr uint64_t kMaxRowDistance = uint64_t{1} << 30;
 // Bytes; likewise. Only those of 64-bit offsets can be longer.

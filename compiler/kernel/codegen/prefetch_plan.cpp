@@ -15,6 +15,8 @@ constexpr size_t kMaxLoads = 64;
 constexpr uint64_t kLoopWeight = 8;
 constexpr uint64_t kMatrixWeight = 64;
 constexpr int64_t kLineBytes = 64;
+// Distances are hints, so they are those of one invocation, and sizes are taken to be round.
+constexpr IndexAssumptions kAssumptions = {.invocation = 0, .symbol_zeros = 12, .no_wrap = true};
 // The segment is this many times as long as what is added to it.
 constexpr uint64_t kWorthFetching = 6;
 
@@ -24,7 +26,7 @@ PrefetchPlan::PrefetchPlan(const ir::Kernel& kernel,
                            const ShapeAnalysis& shapes,
                            const Regions& regions,
                            const std::vector<bool>& workgroup_level)
-    : kernel_(kernel), shapes_(shapes), regions_(regions), values_(kernel) {
+    : kernel_(kernel), shapes_(shapes), regions_(regions), index_(kernel, kAssumptions) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
         if (inst.op == Op::kLoop && workgroup_level[i]) {
@@ -89,29 +91,12 @@ uint64_t PrefetchPlan::Weight(ir::InstId id) const {
 }
 
 // The parameters of the loop's body that grow by a constant.
-PrefetchPlan::Steps PrefetchPlan::FindSteps(const ir::Instruction& loop) const {
-    const std::vector<ir::ValueId>& params = kernel_.block(loop.blocks[0]).params;
-    const ir::Block& continuing = kernel_.block(loop.blocks[1]);
-    const ir::Instruction& next = kernel_.inst(continuing.insts.back());
-    const ir::Instruction& end = kernel_.inst(kernel_.block(loop.blocks[0]).insts.back());
+PrefetchPlan::Steps PrefetchPlan::FindSteps(const ir::Instruction& loop) {
     Steps steps;
-    if (next.op != Op::kNext) {
-        return steps;
-    }
-    for (size_t i = 0; i < params.size(); ++i) {
-        ir::ValueId value = next.operands[i];
-        const auto place = std::find(continuing.params.begin(), continuing.params.end(), value);
-        if (place != continuing.params.end()) {
-            if (end.op != Op::kContinue || &kernel_.inst(end.target) != &loop) {
-                continue;
-            }
-            value = end.operands[static_cast<size_t>(place - continuing.params.begin())];
-        }
-        const ir::Instruction* sum = kernel_.Definition(value);
-        uint64_t step = 0;
-        if (sum && sum->op == Op::kIAdd && sum->operands[0] == params[i] &&
-            kernel_.IsConst(sum->operands[1], &step) && shapes_.shape(params[i]).uniform()) {
-            steps.emplace_back(params[i], step);
+    for (ir::ValueId param : kernel_.block(loop.blocks[0]).params) {
+        const std::optional<int64_t> step = index_.StepOf(param);
+        if (step && *step != 0 && shapes_.shape(param).uniform()) {
+            steps.emplace_back(param, *step);
         }
     }
     return steps;
@@ -151,28 +136,9 @@ bool PrefetchPlan::HasItsLine(ir::InstId load, const Round& round) {
             !shapes_.shape(other.operands[1]).SameLanes(shape)) {
             return false;
         }
-        const int64_t distance = Distance(other.operands[1], inst.operands[1]);
-        return distance >= 0 && distance + row_bytes <= kLineBytes;
+        const auto distance = index_.Distance(other.operands[1], inst.operands[1]);
+        return distance && *distance >= 0 && *distance + row_bytes <= kLineBytes;
     });
-}
-
-// Below 0 if it is not known.
-int64_t PrefetchPlan::Distance(ir::ValueId from, ir::ValueId to) {
-    int64_t distance = -1;
-    for (uint32_t number : {1u, 2u, 3u}) {
-        values_.BeginAssuming(0, number);
-        const auto first = values_.Evaluate(from);
-        const auto second = values_.Evaluate(to);
-        if (!first || !second) {
-            return -1;
-        }
-        const auto now = static_cast<int64_t>(*second - *first);
-        if (number != 1 && now != distance) {
-            return -1;
-        }
-        distance = now;
-    }
-    return distance;
 }
 
 // Instructions are numbered in the order of the text.

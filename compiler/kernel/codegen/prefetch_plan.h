@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/kernel/analysis/invocation_values.h"
 #include "compiler/kernel/analysis/regions.h"
+#include "compiler/kernel/index/index_builder.h"
 
 namespace fornax::kernel {
 
@@ -20,7 +20,7 @@ class PrefetchPlan {
   public:
     // At the start of a segment.
     struct Round {
-        std::vector<std::pair<ir::ValueId, uint64_t>> steps;  // a counter, what a round adds to it
+        std::vector<std::pair<ir::ValueId, int64_t>> steps;  // a counter, what a round adds to it
         std::vector<ir::ValueId> computed;  // with the next round's counters, in this order
         std::vector<ir::InstId> loads;      // of an earlier segment, whose offsets are then known
     };
@@ -37,13 +37,12 @@ class PrefetchPlan {
     }
 
   private:
-    using Steps = std::vector<std::pair<ir::ValueId, uint64_t>>;
+    using Steps = std::vector<std::pair<ir::ValueId, int64_t>>;
 
     void VisitLoop(const ir::Instruction& loop);
-    Steps FindSteps(const ir::Instruction& loop) const;
+    Steps FindSteps(const ir::Instruction& loop);
     void AddLoads(const Segment& from, Round& round);
     bool HasItsLine(ir::InstId load, const Round& round);
-    int64_t Distance(ir::ValueId from, ir::ValueId to);
     bool Compute(ir::ValueId value, Round& round, uint32_t depth) const;
     void FindDependents(const Steps& steps);
     uint64_t Weight(ir::InstId id) const;
@@ -52,7 +51,7 @@ class PrefetchPlan {
     const ShapeAnalysis& shapes_;
     const Regions& regions_;
     std::vector<bool> depends_;  // by value: on the counters of the current loop
-    InvocationValues values_;
+    IndexBuilder index_;
     std::map<uint32_t, Round> rounds_;  // by segment
 };
 

@@ -1,0 +1,87 @@
+// Index expressions of the values of a kernel.
+//
+// Each value is looked at once, operands first; what is no index arithmetic becomes a symbol that
+// knows what it depends on and how large it can be. Loops' counters are their start plus a constant
+// times the loop's iteration. The kernel must be verified, and must not change meanwhile. Not
+// thread-safe.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "compiler/kernel/index/index_algebra.h"
+#include "compiler/kernel/ir/kernel.h"
+
+namespace fornax::kernel {
+
+// What is taken to be true without proof: for hints only, unless a test at run time makes sure.
+struct IndexAssumptions {
+    // Values are those of the invocation with this index in its workgroup.
+    std::optional<uint32_t> invocation;
+    // Values that are not looked into are multiples of 2^this.
+    uint8_t symbol_zeros = 0;
+    // No sum and no product leaves the range of its type.
+    bool no_wrap = false;
+};
+
+class IndexBuilder {
+  public:
+    explicit IndexBuilder(const ir::Kernel& kernel, const IndexAssumptions& assumptions = {})
+        : kernel_(kernel), assumptions_(assumptions), known_(kernel.num_values()) {}
+
+    IndexAlgebra& algebra() { return algebra_; }
+
+    // An expression that is congruent to the integer modulo 2^width; for other types a symbol,
+    // whose axes are those of the value.
+    IndexExpr Of(ir::ValueId value);
+    // The integer itself, read as unsigned. Invalid if that is too much to say.
+    IndexExpr Unsigned(ir::ValueId value);
+    // Bounds of the integer, read as unsigned.
+    IndexRange UnsignedRange(ir::ValueId value);
+
+    // to - from, as the number nearest to 0 of their type, if it is one for all.
+    std::optional<int64_t> Distance(ir::ValueId from, ir::ValueId to);
+    // What the integer is more by in the next workgroup along x; in the loop's next iteration.
+    // Congruent modulo 2^width, invalid if unknown.
+    IndexExpr AlongWorkgroupX(ir::ValueId value);
+    IndexExpr AlongIteration(ir::ValueId value, ir::InstId loop);
+    // What it is more by in one place than in another, of which each says what it has for a symbol.
+    IndexExpr Between(ir::ValueId value,
+                      const IndexAlgebra::Replacement& from,
+                      const IndexAlgebra::Replacement& to);
+
+    // What a parameter of a loop's body grows by from one iteration to the next, if that is one
+    // number for all.
+    std::optional<int64_t> StepOf(ir::ValueId param);
+
+  private:
+    bool PushOperands(ir::ValueId value);
+    IndexExpr Compute(ir::ValueId value);
+    IndexExpr OfInteger(const ir::Instruction& inst, ir::ValueId value);
+    IndexExpr OfBuiltin(ir::BuiltinId builtin);
+    IndexExpr OfParameter(ir::ValueId value);
+    IndexExpr OfDivision(const ir::Instruction& inst, uint32_t bits);
+    IndexExpr OfShift(const ir::Instruction& inst, uint32_t bits);
+    IndexExpr OfBits(const ir::Instruction& inst, uint32_t bits);
+    IndexExpr OfExtreme(const ir::Instruction& inst);
+    IndexExpr Masked(IndexExpr exact, uint64_t mask, uint32_t bits);
+    IndexExpr Symbol(ir::ValueId value);
+    uint8_t AxesOf(const ir::Instruction* inst);
+    uint32_t ZerosOf(const ir::Instruction* inst);
+    IndexExpr UnsignedOf(IndexExpr expr, uint32_t bits);
+    IndexExpr SignedOf(IndexExpr expr, uint32_t bits);
+    IndexRange RangeOf(ir::ValueId value) const;
+    IndexExpr Along(ir::ValueId value, IndexSymbol::Kind kind, uint32_t number, uint8_t axis);
+    uint32_t Bits(ir::ValueId value) const { return ir::BitWidth(kernel_.type(value)); }
+
+    const ir::Kernel& kernel_;
+    const IndexAssumptions assumptions_;
+    IndexAlgebra algebra_;
+    std::vector<IndexExpr> known_;    // by value; modulo 2^width
+    std::vector<ir::ValueId> stack_;  // values to look at
+    // By loop: what leads to its continuing block. Made when the first loop is asked for.
+    std::optional<std::map<ir::InstId, std::vector<ir::InstId>>> continues_;
+};
+
+}  // namespace fornax::kernel
