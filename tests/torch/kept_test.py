@@ -1,11 +1,14 @@
 """Graphs that torch's cache of AOTAutograd keeps: what finds them computes what it should, and what differs does not find them."""
 
 import os
+import subprocess
+import sys
 import tempfile
 import unittest
 
-_FOLDER = tempfile.TemporaryDirectory(prefix="fornax_kept_test_")
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = _FOLDER.name
+if __name__ == "__main__":
+    _FOLDER = tempfile.TemporaryDirectory(prefix="fornax_kept_test_")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = _FOLDER.name
 
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
@@ -37,6 +40,27 @@ class Counted(nn.Module):
     def forward(self, x):
         self.sum += x
         return self.sum * 2
+
+
+# A process that torch's cache of what Dynamo does is for.
+_PRECOMPILED = """
+import logging, sys, torch, fornax.torch
+from torch._dynamo.utils import counters
+logging.disable(logging.WARNING)  # torch names the guards that it drops
+torch._dynamo.config.caching_precompile = True
+sys.path.insert(0, sys.argv[1])
+from kept_test import CLOSE, Net
+x = torch.arange(12.0).reshape(2, 6) / 8
+with torch.no_grad():
+    model = Net(seed=int(sys.argv[2])).eval()
+    compiled = torch.compile(model, backend=fornax.torch.Backend(strict=True))
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), model(x), **CLOSE)
+    model.second.bias += 1
+    torch.testing.assert_close(compiled(x), model(x), **CLOSE)
+torch.compiler.save_cache_artifacts()
+print(counters["dynamo_cache"].get("dynamo_cache_hit", 0), counters["stats"].get("unique_graphs", 0))
+"""
 
 
 class Kept(unittest.TestCase):
@@ -148,6 +172,15 @@ class Kept(unittest.TestCase):
                     torch.testing.assert_close(compiled(x), reference(x), **CLOSE)
                 torch.testing.assert_close(model.sum, reference.sum, **CLOSE)
                 self.check_found(found, not found)
+
+    def test_what_dynamo_does_is_kept_too(self):
+        found = []
+        for seed in range(2):
+            result = subprocess.run([sys.executable, "-c", _PRECOMPILED, os.path.dirname(os.path.abspath(__file__)), str(seed)],
+                                    capture_output=True, text=True, timeout=300)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            found.append(result.stdout.split()[-2:])
+        self.assertEqual(found, [["0", "1"], ["1", "0"]])
 
     def test_what_is_not_kept(self):
         x = torch.randn(6)
