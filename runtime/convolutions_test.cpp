@@ -32,6 +32,11 @@ class Convolutions : public PlayerTest {
         inputs_.push_back(Random(dims, 4));
         return builder_.Input("x", inputs_.back().type());
     }
+    // Weights that each run has others of.
+    Val Weights(const std::vector<int64_t>& dims) {
+        inputs_.push_back(Random(dims, 2));
+        return builder_.Input(fmt::format("w{}", inputs_.size()), inputs_.back().type());
+    }
     Val Constant(const std::vector<int64_t>& dims) { return builder_.Constant(Random(dims, 2)); }
     Val Convolve(Val x, const Layer& layer) {
         const int64_t in = *x.dim(1).constant();
@@ -149,6 +154,33 @@ TEST_F(Convolutions, WithFewerMultiplications) {
     EXPECT_EQ(products_, 2U);  // kernels: the first two have the same
 }
 
+// The same with weights that a kernel transforms, and with those of a transposed convolution.
+TEST_F(Convolutions, WithFewerMultiplicationsByWeightsOfARun) {
+    struct Case {
+        int64_t channels, outputs, height, width, low, high, extra = 0;
+    };
+    const std::vector<Case> cases = {
+        {32, 32, 30, 33, 1, 1}, {36, 50, 23, 25, 0, 0}, {64, 40, 19, 17, 2, 1, 1}};
+    const std::vector<int64_t> ones = {1, 1};
+    for (const Case& c : cases) {
+        for (const bool transposed : {false, true}) {
+            SCOPED_TRACE(fmt::format("{} channels, {} x {}, transposed: {}", c.channels, c.height,
+                                     c.width, transposed));
+            Clear();
+            const graph::SpatialWindow window = {
+                {3, 3}, ones, ones, {c.low, c.low}, {c.high, c.high}};
+            const Val x = Input({2, c.channels, c.height, c.width});
+            const Val y = transposed ? graph::ConvolveTransposed(
+                                           x, Weights({c.channels, c.outputs, 3, 3}), Val(), window,
+                                           std::vector<Expr>{0, c.extra}, 1)
+                                     : graph::Convolve(x, Weights({c.outputs, c.channels, 3, 3}),
+                                                       Val(), window, 1, graph::ElementType::kF32);
+            Check({graph::Relu(y)});
+            EXPECT_GE(transforms_, 1U);
+        }
+    }
+}
+
 // Nothing between convolutions has a kernel of its own: the layout goes through to the end.
 TEST_F(Convolutions, AreOneKernelEach) {
     Val x = Input({1, 3, 33, 31});
@@ -195,6 +227,38 @@ TEST_F(Convolutions, Transposed) {
         const Val y = graph::ConvolveTransposed(x, weights, Constant({16}), window, none, 1);
         Check({Convolve(y, {.channels = 16}), y});
         EXPECT_EQ(products_, 3U);
+    }
+}
+
+// Where there is enough to compute, zeros between the input's places are not multiplied: each place
+// of a stride is a convolution of its own, which takes some of the window.
+TEST_F(Convolutions, TransposedByPlaces) {
+    struct Case {
+        std::vector<int64_t> size, strides, low, high, extra;
+        size_t parts;
+    };
+    const std::vector<Case> cases = {
+        {{3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 0}, 4}, {{4, 4}, {2, 2}, {1, 2}, {1, 0}, {0, 0}, 4},
+        {{1, 1}, {2, 2}, {0, 0}, {0, 0}, {1, 1}, 1}, {{5, 4}, {2, 3}, {3, 0}, {4, 1}, {0, 2}, 6},
+        {{3, 3}, {1, 2}, {4, 0}, {1, 0}, {0, 1}, 2},
+    };
+    for (size_t i = 0; i < cases.size(); ++i) {
+        for (const bool constant : {false, true}) {
+            SCOPED_TRACE(fmt::format("case {}, constant weights: {}", i, constant));
+            Clear();
+            const Case& c = cases[i];
+            const std::vector<int64_t> weights = {64, 40, c.size[0], c.size[1]};
+            const Val x = Input({2, 64, 21, 20});
+            const auto sizes = [](const std::vector<int64_t>& values) {
+                return std::vector<Expr>(values.begin(), values.end());
+            };
+            const graph::SpatialWindow window = {
+                sizes(c.size), c.strides, {1, 1}, sizes(c.low), sizes(c.high)};
+            Check({graph::Relu(
+                graph::ConvolveTransposed(x, constant ? Constant(weights) : Weights(weights),
+                                          Constant({40}), window, sizes(c.extra), 1))});
+            EXPECT_GT(steps_, c.parts);  // each place, and their join
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 Usage: python -m tools.torch_bench.measure WHAT OPTIONS
 
-WHAT is a network, or `calls`; OPTIONS is JSON: small, threads, seconds, rounds, warm_up, precisions, only_first. Ways to
-run take turns. What torch imports when it first compiles anything is loaded before, and not counted.
+WHAT is a network, or `calls`; OPTIONS is JSON: small, threads, seconds, rounds, warm_up, precisions, only_first (a way of
+which the first call alone is measured, behind that of eager torch). Ways to run take turns. What torch imports when it
+first compiles anything is loaded before, and not counted.
 """
 
 import json
@@ -83,14 +84,26 @@ def ways_of(torch, fornax_torch, precisions, backends):
     return made
 
 
+def first_ways_of(torch, fornax_torch, way, backends):
+    """Eager torch and another way. That is one of ways_of(), or what torch does for every backend: `dynamo` makes the graph,
+    `aot` also takes it apart."""
+    parts_of_torch = {"dynamo": "eager", "aot": "aot_eager"}
+    every = ways_of(torch, fornax_torch, ["highest"], backends)
+    every |= {part: lambda model, name=name: torch.compile(wrapped(model), backend=name)
+              for part, name in parts_of_torch.items()}
+    return {"eager": every["eager"], way: every[way]}
+
+
 def measure_network(torch, fornax_torch, name, options):
     from tools.torch_bench.networks import NETWORKS
 
     torch.manual_seed(11)
     network = NETWORKS[name].make(options["small"])
     backends, ways, errors, expected, differences = {}, {}, {}, None, {}
+    every = (first_ways_of(torch, fornax_torch, options["only_first"], backends) if options["only_first"]
+             else ways_of(torch, fornax_torch, options["precisions"], backends))
     with torch.set_grad_enabled(False):
-        for way, compile_way in ways_of(torch, fornax_torch, options["precisions"], backends).items():
+        for way, compile_way in every.items():
             try:
                 made = Way(network, compile_way)
                 results = made.first()

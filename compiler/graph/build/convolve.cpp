@@ -190,6 +190,91 @@ Val ScatterWindows(Val x, Val w) {
     return Permute(Reshape(y, Shape(std::move(dims))), channels_second);
 }
 
+// Whether computing the places between strides, where nothing but zeros is multiplied, costs more
+// than a convolution for each place of a stride.
+bool IsWorthPhases(Val x, Val w, const SpatialWindow& window, int64_t groups) {
+    constexpr double kLeastOperations = 4e6;
+    constexpr int64_t kMostPhases = 9;
+    const SizeFacts& sizes = x.builder().sizes();
+    int64_t phases = 1;
+    for (size_t i = 0; i < window.rank(); ++i) {
+        if (window.dilations[i] != 1 || !window.size[i].constant() ||
+            window.strides[i] > kMostPhases) {
+            return false;
+        }
+        phases *= window.strides[i];
+    }
+    const double products = 2 * static_cast<double>(sizes.Hint(x.shape().Volume())) *
+                            static_cast<double>(sizes.Hint(w.shape().Volume())) /
+                            static_cast<double>(std::max<int64_t>(sizes.Hint(x.dim(1)), 1));
+    return groups == 1 && phases > 1 && phases <= kMostPhases && products >= kLeastOperations;
+}
+
+// A transposed convolution as convolutions of x with stride 1, one for each place of a stride: it
+// takes every stride-th element of the window.
+Val ConvolvePhases(Val x, Val w, const SpatialWindow& window, std::span<const Expr> extra) {
+    Builder& b = x.builder();
+    const size_t rank = window.rank();
+    std::vector<Expr> first, count, size;  // strides that the result reaches into; its size
+    int64_t phases = 1;
+    for (size_t i = 0; i < rank; ++i) {
+        const Expr all = (x.dim(static_cast<int64_t>(i) + 2) - 1) * window.strides[i] +
+                         window.size[i] + extra[i];
+        size.push_back(all - window.low[i] - window.high[i]);
+        first.push_back(FloorDiv(window.low[i], window.strides[i]));
+        count.push_back(CeilDiv(window.low[i] + size[i], window.strides[i]) - first[i]);
+        phases *= window.strides[i];
+    }
+    Vals parts;
+    for (int64_t phase = 0; phase < phases; ++phase) {
+        SpatialWindow inner = window;
+        std::vector<Expr> low, high;
+        Val weights = w;
+        bool is_empty = false;
+        int64_t rest = phase;
+        for (size_t i = rank; i-- > 0;) {
+            const int64_t axis = static_cast<int64_t>(i) + 2, stride = window.strides[i];
+            const int64_t place = rest % stride;
+            rest /= stride;
+            const int64_t taps = (*window.size[i].constant() - place + stride - 1) / stride;
+            is_empty |= taps <= 0;
+            if (taps > 0) {
+                weights = Reverse(SliceAxis(weights, axis, place, taps, stride), axis);
+            }
+            inner.size[i] = taps;
+            inner.strides[i] = 1;
+            low.insert(low.begin(), taps - 1 - first[i]);
+            high.insert(high.begin(), first[i] + count[i] - x.dim(axis));
+        }
+        std::vector<Expr> dims = {x.dim(0), w.dim(1)};
+        dims.insert(dims.end(), count.begin(), count.end());
+        if (is_empty) {
+            parts.push_back(b.Full(x.element(), Shape(std::move(dims)), 0));
+            continue;
+        }
+        const Val padded = Pad(x, 0, WithLeading(low), WithLeading(high));
+        parts.push_back(ContractWindows(padded, weights, inner, 1, true, x.element()));
+    }
+    // [places of strides..., batch, channels, strides...] to [batch, channels, elements...].
+    std::vector<Expr> apart, joined = {x.dim(0), w.dim(1)};
+    Axes order = {static_cast<int64_t>(rank), static_cast<int64_t>(rank) + 1};
+    for (size_t i = 0; i < rank; ++i) {
+        apart.emplace_back(window.strides[i]);
+        joined.push_back(count[i] * window.strides[i]);
+        order.push_back(static_cast<int64_t>(rank + 2 + i));
+        order.push_back(static_cast<int64_t>(i));
+    }
+    apart.insert(apart.end(), {x.dim(0), w.dim(1)});
+    apart.insert(apart.end(), count.begin(), count.end());
+    Val y = Reshape(Permute(Reshape(Stack(parts, 0), Shape(std::move(apart))), order),
+                    Shape(std::move(joined)));
+    for (size_t i = 0; i < rank; ++i) {
+        y = SliceAxis(y, static_cast<int64_t>(i) + 2, window.low[i] - first[i] * window.strides[i],
+                      size[i]);
+    }
+    return y;
+}
+
 bool AreSideBySide(const SpatialWindow& window, std::span<const Expr> extra) {
     for (size_t i = 0; i < window.rank(); ++i) {
         if (window.size[i] != Expr(window.strides[i]) || window.dilations[i] != 1 ||
@@ -237,6 +322,9 @@ Val ConvolveTransposed(Val x,
         "conv_transpose", std::move(attributes), {x, w, bias}, [&](Builder&, Vals in) -> Vals {
             if (groups == 1 && AreSideBySide(window, extra)) {
                 return {AddBias(ScatterWindows(in[0], in[1]), in[2])};
+            }
+            if (IsWorthPhases(in[0], in[1], window, groups)) {
+                return {AddBias(ConvolvePhases(in[0], in[1], window, extra), in[2])};
             }
             // A convolution with stride 1 of the input with zeros between, with the mirrored
             // weights.

@@ -62,6 +62,14 @@ Val Restore(Val sums, int64_t positions) {
     return even + Signs(sums.builder(), first.rank(), axis) * odd + second;
 }
 
+// What an element of a window adds to a position. Positions are numbered by halves of rows and of
+// columns, then by places of rows and of columns.
+double OfWeights(int64_t pair, size_t place) {
+    const double* rows = kOfWeights[pair / 8 * 2 + pair / 2 % 2];
+    const double* columns = kOfWeights[pair / 4 % 2 * 2 + pair % 2];
+    return rows[place / kWindow] * columns[place % kWindow];
+}
+
 // [positions, out channels, channels].
 Tensor TransformWeights(const Tensor& weights) {
     const int64_t outputs = weights.dims[0], channels = weights.dims[1];
@@ -72,12 +80,9 @@ Tensor TransformWeights(const Tensor& weights) {
         std::memcpy(window.data(), weights.data->data() + i * int64_t{sizeof(window)},
                     sizeof(window));
         for (int64_t pair = 0; pair < kPairs; ++pair) {
-            // Halves of rows and columns, then places of rows and columns.
-            const double* rows = kOfWeights[pair / 8 * 2 + pair / 2 % 2];
-            const double* columns = kOfWeights[pair / 4 % 2 * 2 + pair % 2];
             double sum = 0;
             for (size_t place = 0; place < window.size(); ++place) {
-                sum += rows[place / kWindow] * columns[place % kWindow] * window[place];
+                sum += OfWeights(pair, place) * window[place];
             }
             const auto rounded = static_cast<float>(sum);
             std::memcpy(data + (pair * outputs * channels + i) * int64_t{sizeof(float)}, &rounded,
@@ -87,11 +92,32 @@ Tensor TransformWeights(const Tensor& weights) {
     return result;
 }
 
-}  // namespace
+// The same of weights that are not constant, as [positions, channels, out channels].
+Val TransformWeights(Val weights, WeightOrder order) {
+    constexpr size_t kPlaces = kWindow * kWindow;
+    std::vector<float> factors;
+    for (int64_t pair = 0; pair < kPairs; ++pair) {
+        for (size_t place = 0; place < kPlaces; ++place) {
+            const bool is_mirrored = order == WeightOrder::kTransposed;
+            factors.push_back(
+                static_cast<float>(OfWeights(pair, is_mirrored ? kPlaces - 1 - place : place)));
+        }
+    }
+    const Val matrix = weights.builder().Constant(
+        Tensor::FromFloats({kPairs, static_cast<int64_t>(kPlaces)}, factors));
+    const Val places = Flatten(weights, 2, 4);
+    return Contract(places, matrix,
+                    order == WeightOrder::kConvolution ? "odk,pk->pdo" : "dok,pk->pdo",
+                    ElementType::kF32);
+}
 
-Val ConvolveWinograd(Val x, const Tensor& weights, const SpatialWindow& window) {
-    Builder& b = x.builder();
-    const Expr batch = x.dim(0), channels = x.dim(1), outputs = weights.dims[0];
+// `weights` are transformed, and labels are those of the products.
+Val ConvolveTransformed(Val x,
+                        Val weights,
+                        const Expr& outputs,
+                        std::string_view labels,
+                        const SpatialWindow& window) {
+    const Expr batch = x.dim(0), channels = x.dim(1);
     std::array<Expr, 2> size, tiles;  // of the result
     std::vector<Expr> low = {0, 0}, high = {0, 0};
     for (size_t i = 0; i < 2; ++i) {
@@ -112,8 +138,7 @@ Val ConvolveWinograd(Val x, const Tensor& weights, const SpatialWindow& window) 
                                      Shape{kPositions, batch, tiles[0], tiles[1], channels}));
         }
     }
-    const Val sums = Contract(Concat(halves, 0), b.Constant(TransformWeights(weights), b.name()),
-                              "pnrcd,pod->pnrco");
+    const Val sums = Contract(Concat(halves, 0), weights, labels);
     const Val parted =
         Reshape(sums, Shape{kTile, kTile, kTile, kTile, batch, tiles[0], tiles[1], outputs});
     const Val results = Restore(Restore(parted, 2), 2);  // [row, column, batch, rows, columns, out]
@@ -121,6 +146,20 @@ Val ConvolveWinograd(Val x, const Tensor& weights, const SpatialWindow& window) 
                             Shape{batch, tiles[0] * kTile, tiles[1] * kTile, outputs});
     return Permute(Slice(all, {0, 0, 0, 0}, {1, 1, 1, 1}, Shape{batch, size[0], size[1], outputs}),
                    {0, 3, 1, 2});
+}
+
+}  // namespace
+
+Val ConvolveWinograd(Val x, const Tensor& weights, const SpatialWindow& window) {
+    Builder& b = x.builder();
+    return ConvolveTransformed(x, b.Constant(TransformWeights(weights), b.name()), weights.dims[0],
+                               "pnrcd,pod->pnrco", window);
+}
+
+Val ConvolveWinograd(Val x, Val weights, WeightOrder order, const SpatialWindow& window) {
+    const Expr outputs = weights.dim(order == WeightOrder::kConvolution ? 0 : 1);
+    return ConvolveTransformed(x, TransformWeights(weights, order), outputs, "pnrcd,pdo->pnrco",
+                               window);
 }
 
 }  // namespace fornax::graph

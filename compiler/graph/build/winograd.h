@@ -1,6 +1,8 @@
 // Convolutions of 3 x 3 with fewer multiplications: Winograd's F(2 x 2, 3 x 3).
 #pragma once
 
+#include <cstdint>
+
 #include "compiler/graph/build/builder.h"
 #include "compiler/graph/build/convolve.h"
 
@@ -10,5 +12,12 @@ namespace fornax::graph {
 // [out channels, channels, 3, 3], both f32. Four results of a channel take 16 multiplications
 // instead of 36. Its rounding errors are others than those of Convolve().
 Val ConvolveWinograd(Val x, const Tensor& weights, const SpatialWindow& window);
+
+// How the weights of a run lie: as those of a convolution, or as those of a transposed one,
+// [channels, out channels, 3, 3] and mirrored.
+enum class WeightOrder : uint8_t { kConvolution, kTransposed };
+
+// The same by weights that each run has others of, which a kernel transforms.
+Val ConvolveWinograd(Val x, Val weights, WeightOrder order, const SpatialWindow& window);
 
 }  // namespace fornax::graph

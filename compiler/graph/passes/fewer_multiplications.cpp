@@ -18,6 +18,8 @@ namespace {
 // become 16.
 constexpr double kSavedOperations = 2 * (36 - 16);
 constexpr double kBytesOfTile = 16 * sizeof(float);
+// Of the weights of a pair of channels: read, written transformed and read again.
+constexpr double kBytesOfTransformed = (9 + 16 + 16) * sizeof(float);
 // Operations in the time that a byte takes to be written or read: measured on two cores of a Zen 4,
 // where the form is faster from 16 channels on as long as all stays in the caches, and from 32 on
 // otherwise.
@@ -46,7 +48,13 @@ class Rewriter {
             Builder builder(to_);
             builder.SetName(node.name);
             const Val x(builder, cloner_.Map(node.operands[0]));
-            Val y = ConvolveWinograd(x, from_[node.operands[1]].constant, *window);
+            Val y;
+            if (HasConstantWeights(node)) {
+                y = ConvolveWinograd(x, from_[node.operands[1]].constant, *window);
+            } else {
+                const Val weights(builder, cloner_.Map(node.operands[1]));
+                y = ConvolveWinograd(x, weights, OrderOf(node), *window);
+            }
             if (node.operands.size() > 2) {
                 const Val bias(builder, cloner_.Map(node.operands[2]));
                 y = y + Reshape(bias, Shape{bias.dim(0), 1, 1});
@@ -59,21 +67,32 @@ class Rewriter {
     }
 
   private:
-    // The window of a convolution that has such a form.
+    bool HasConstantWeights(const Node& node) const {
+        return from_[node.operands[1]].kind == ValueKind::kConstant;
+    }
+
+    static WeightOrder OrderOf(const Node& node) {
+        return std::get<op::Composite>(node.operation).name == "conv" ? WeightOrder::kConvolution
+                                                                      : WeightOrder::kTransposed;
+    }
+
+    // The window of a convolution that has such a form. A transposed one, which gradients by the
+    // input are, has it if its weights are not constant.
     std::optional<SpatialWindow> WindowOf(const Node& node) const {
         const auto* composite = std::get_if<op::Composite>(&node.operation);
-        if (composite == nullptr || composite->name != "conv") {
+        if (composite == nullptr ||
+            (composite->name != "conv" &&
+             (composite->name != "conv_transpose" || HasConstantWeights(node)))) {
             return std::nullopt;
         }
         const auto list = [&](const char* name) {
             return std::get<std::vector<int64_t>>(composite->attributes.at(name));
         };
         const std::vector<int64_t> ones = {1, 1};
-        const Value& weights = from_[node.operands[1]];
-        if (weights.kind != ValueKind::kConstant || weights.constant.dims.size() != 4 ||
-            weights.constant.dims[2] != 3 || weights.constant.dims[3] != 3 ||
-            std::get<int64_t>(composite->attributes.at("groups")) != 1 || list("strides") != ones ||
-            list("dilations") != ones) {
+        const Shape& weights = from_.ShapeOf(node.operands[1]);
+        if (weights.rank() != 4 || !weights.Constants() || weights[2] != Expr(3) ||
+            weights[3] != Expr(3) || std::get<int64_t>(composite->attributes.at("groups")) != 1 ||
+            list("strides") != ones || list("dilations") != ones) {
             return std::nullopt;
         }
         for (const ValueId value : {node.operands[0], node.operands[1], node.results[0]}) {
@@ -89,11 +108,12 @@ class Rewriter {
         SpatialWindow window;
         window.strides = window.dilations = ones;
         window.size = {3, 3};
-        for (const int64_t low : list("low")) {
-            window.low.emplace_back(low);
-        }
-        for (const int64_t high : list("high")) {
-            window.high.emplace_back(high);
+        const std::vector<int64_t> low = list("low"), high = list("high");
+        const bool is_transposed = OrderOf(node) == WeightOrder::kTransposed;
+        for (size_t i = 0; i < low.size(); ++i) {
+            // A transposed convolution is one by mirrored weights of what reaches into the result.
+            window.low.emplace_back(is_transposed ? 2 - low[i] : low[i]);
+            window.high.emplace_back(is_transposed ? 2 - high[i] + list("extra")[i] : high[i]);
         }
         return window;
     }
@@ -108,7 +128,10 @@ class Rewriter {
         const double outputs = hint(result[1]);
         const double tiles = hint(result[0] * CeilDiv(result[2], 2) * CeilDiv(result[3], 2));
         const double saved = tiles * channels * outputs * kSavedOperations;
-        const double bytes = tiles * (channels + outputs) * kBytesOfTile;
+        // Weights that are not constant are read and transformed in each run.
+        const double bytes =
+            tiles * (channels + outputs) * kBytesOfTile +
+            (HasConstantWeights(node) ? 0 : channels * outputs * kBytesOfTransformed);
         const double per_byte =
             bytes <= kCacheBytes ? kOperationsPerCachedByte : kOperationsPerByte;
         return tiles >= kLeastTiles && std::min(channels, outputs) >= kLeastChannels &&

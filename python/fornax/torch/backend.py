@@ -1,6 +1,5 @@
 """torch.compile(model, backend="fornax"): graphs of core ATen on the device, the rest in torch."""
 
-import functools
 import itertools
 import json
 import pathlib
@@ -15,7 +14,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .._errors import Error
-from . import capture, codegen, decompositions, reports
+from . import capture, codegen, decompositions, frozen, kept, reports
 from .compiled import Compiled
 from .prepare import prepare
 
@@ -139,7 +138,8 @@ class Backend:
         self.options = dict(options or {})
         self.fallbacks = []  # (target, reason) of nodes that torch runs
         self.segments = 0  # graphs and parts of graphs on the device
-        self.graphs = []  # (name, graph module, {node: reason} of what runs in torch)
+        # (name, graph module, {node: reason} of what runs in torch). Graphs that torch's cache has kept have no module.
+        self.graphs = []
         self.programs = []  # folders with programs in C
         self._numbers = itertools.count()
         self.__name__ = "fornax"
@@ -147,46 +147,83 @@ class Backend:
     def __call__(self, graph_module, example_inputs, **_):
         if self.mode == "eager":
             return graph_module.forward
-        frozen = self._frozen(graph_module, example_inputs)
-        compile_any = functools.partial(self._compile, frozen={})
-        return aot_module_simplified(
-            graph_module, example_inputs, fw_compiler=compile_any, bw_compiler=compile_any,
-            inference_compiler=functools.partial(self._compile, frozen=frozen),
-            partition_fn=min_cut_rematerialization_partition, decompositions=decompositions.table(),
-            keep_inference_input_mutations=True)
+        constants = self._constants(graph_module, example_inputs)
+        options = self._library_options()
+        arguments = {"partition_fn": min_cut_rematerialization_partition, "decompositions": decompositions.table(),
+                     "keep_inference_input_mutations": True}
+        if self._keeps() and kept.can_keep(graph_module):
+            found = kept.Found(options, self.dynamic, constants, self._count_found)
+            with kept.keeping(found):
+                return aot_module_simplified(
+                    graph_module, example_inputs, **arguments,
+                    fw_compiler=kept.compiler(lambda graph, _: self._kept(graph, found, {})),
+                    bw_compiler=kept.compiler(lambda graph, _: self._kept_backward(graph, found)),
+                    inference_compiler=kept.compiler(
+                        lambda graph, _: self._kept(graph, found, self._weights(graph, constants, len(example_inputs)))))
 
-    def _frozen(self, graph_module, example_inputs):
+        def compile_any(graph, _):
+            return self._boxed(graph, {})
+
+        def compile_inference(graph, _):
+            return self._boxed(graph, self._weights(graph, constants, len(example_inputs)))
+
+        return aot_module_simplified(graph_module, example_inputs, **arguments, fw_compiler=compile_any,
+                                     bw_compiler=compile_any, inference_compiler=compile_inference)
+
+    def _constants(self, graph_module, example_inputs):
         """Parameters and buffers by the place that they are passed in."""
         if not self.freeze or any(True for _ in graph_module.parameters()) or any(True for _ in graph_module.buffers()):
             return {}
-        frozen = {}
-        for place, value in enumerate(example_inputs):
-            if isinstance(value, torch.nn.Parameter) or getattr(value, "_dynamo_static_input_type", None) is not None:
-                if type(value) in (torch.Tensor, torch.nn.Parameter) and not value.is_inference():
-                    frozen[place] = value
-        frozen["count"] = len(example_inputs)
-        return frozen
+        return {place: value for place, value in enumerate(example_inputs)
+                if (isinstance(value, torch.nn.Parameter) or getattr(value, "_dynamo_static_input_type", None) is not None)
+                and frozen.can_be_constant(value)}
+
+    def _keeps(self):
+        """Whether torch's cache keeps graphs: nothing but running them is asked for."""
+        return self.mode == "run" and self.observe is None and self.options.get("cache") is not False
 
     def _library_options(self):
         precision = self.precision or torch.get_float32_matmul_precision()
         return {"precision": precision, **self.options}
 
-    def _compile(self, graph_module, example_inputs, frozen):
+    @staticmethod
+    def _weights(graph_module, constants, count):
+        """Tensors by the names of the placeholders that are constants, of a graph that is called with what Dynamo's is."""
         placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
-        weights = {}
-        if frozen and len(placeholders) == frozen["count"]:
-            changed = {node.args[0] for node in graph_module.graph.nodes
-                       if capture.target_name(node) == "aten.copy_.default"}
-            for place, value in frozen.items():
-                if place != "count" and placeholders[place] not in changed:
-                    weights[placeholders[place].name] = value
-        run = self.compile_graph(graph_module, weights)
-        boxed = _boxed(run)
+        if len(placeholders) != count:
+            return {}
+        changed = {node.args[0] for node in graph_module.graph.nodes
+                   if capture.target_name(node) == "aten.copy_.default"}
+        return {placeholders[place].name: value for place, value in constants.items() if placeholders[place] not in changed}
+
+    def _boxed(self, graph_module, weights):
+        """The function of a graph, which takes a list of arguments."""
+        return self._callable(self.compile_graph(graph_module, weights), graph_module, weights)
+
+    def _callable(self, run, graph_module, weights):
+        call = _boxed(run)
         if weights:
-            boxed = _frozen(boxed, {i: weights[node.name] for i, node in enumerate(placeholders) if node.name in weights},
-                            functools.partial(self.compile_graph, graph_module, {}))
-        boxed._boxed_call = True
-        return boxed
+            placeholders = [node.name for node in graph_module.graph.nodes if node.op == "placeholder"]
+            call = frozen.with_constants(call, {placeholders.index(name): value for name, value in weights.items()},
+                                         lambda: _boxed(self.compile_graph(graph_module, {})))
+        call._boxed_call = True
+        return call
+
+    def _kept(self, graph_module, found, weights):
+        run = self.compile_graph(graph_module, weights)
+
+        def programs():
+            program = getattr(run, "program", None)
+            if program is None:
+                kept.bypass("a part of it runs in torch, or numbers choose its file")
+            return [program] + ([kept.program_of(graph_module, {})] if weights else [])
+
+        return kept.Graph(self._callable(run, graph_module, weights), programs, found)
+
+    def _kept_backward(self, graph_module, found):
+        """The same, compiled when it is first called: many forward graphs are called without it."""
+        call = frozen.at_first_call(lambda _: self._boxed(graph_module, {}))
+        return kept.Graph(call, lambda: [kept.program_of(graph_module, {})], found)
 
     def compile_graph(self, graph_module, weights=None):
         """A callable for an FX graph of core ATen with torch's meta data; it takes and gives what the graph does."""
@@ -272,6 +309,13 @@ class Backend:
         if self.verbose:
             print(f"fornax: {name} is a program in {program.folder}")
 
+    def _count_found(self):
+        name = f"graph_{next(self._numbers)}"
+        self.segments += 1
+        self.graphs.append((name, None, {}))
+        if self.verbose:
+            print(f"fornax: {name} is on the device, as torch's cache has it")
+
     def _count(self, name, graph_module):
         self.segments += 1
         if self.verbose:
@@ -327,28 +371,6 @@ class _AsModule(torch.nn.Module):
 def _boxed(run):
     """The function of a list of arguments."""
     return run.call if isinstance(run, Compiled) else lambda arguments: run(*arguments)
-
-
-def _frozen(run, weights, compile_without):
-    """Runs a graph whose weights, by their places, are constants, as long as these are the same; else that without."""
-    marks = [(place, value.data_ptr(), value._version) for place, value in weights.items()]
-    keep = list(weights.values())  # so that no other tensor gets such an address
-    general = None
-
-    def call(arguments):
-        nonlocal general
-        if general is None:
-            for place, address, version in marks:
-                value = arguments[place]
-                if value.data_ptr() != address or value._version != version:
-                    break
-            else:
-                return run(arguments)
-            general = _boxed(compile_without())
-            keep.clear()
-        return general(arguments)
-
-    return call
 
 
 def fornax(graph_module, example_inputs, **keywords):

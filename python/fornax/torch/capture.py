@@ -34,6 +34,12 @@ def target_name(node):
         node.target, "__name__", str(node.target))
 
 
+def bytes_of(tensor):
+    """The elements of a tensor in row-major order: bytes-like, without a copy where they lie so already."""
+    flat = tensor.detach().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy() if flat.numel() else b""
+
+
 # Conditions that tracing has checked already, and hints.
 _IGNORED = {"aten._assert_async.msg", "aten._assert_scalar.default", "aten._assert_tensor_metadata.default",
             "aten.sym_constrain_range.default", "aten.sym_constrain_range_for_size.default"}
@@ -53,11 +59,13 @@ class Writer:
         self._weights = weights or {}
         self.program = graph_file.Program(f"torch {torch.__version__}")
         self.inputs = []  # the placeholders that are inputs of the file
+        self.is_list = True  # whether the graph gives a list, or a value
         self.outputs = []  # for each output of the graph: the number of the file's, or what it is
         self.mutations = []  # placeholders that change, in order of the file's outputs behind its own
         self.states = []  # placeholders that change in place; they are among the inputs
         self._in_place = in_place
         self.nodes = []  # the nodes of the file, by number
+        self.weight_nodes = []  # the placeholder or constant that each weight of the file is
         self.problems = {}  # nodes that the file cannot say: why
         self._values = {}  # tensors by node
         placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
@@ -69,7 +77,6 @@ class Writer:
         self.open_symbols = sizes.own_symbols(tensors)
         self._fixed = fixed or {}
         self._sizes = sizes.Sizes(self.program, self._shape_env, self.open_symbols, self._fixed, names or {})
-        self._keep = []
         for node in graph_module.graph.nodes:
             getattr(self, "_" + node.op)(node)
         if with_guards and self._shape_env is not None:
@@ -93,13 +100,8 @@ class Writer:
         if tensor.device.type != "cpu" or tensor.layout != torch.strided or tensor.is_quantized:
             raise Unsupported(f"it is a weight of the kind {tensor.device}, {tensor.layout}")
         value = self._declare(node.name, tensor)
-        flat = tensor.contiguous().reshape(-1)
-        if flat.numel() == 0:
-            data = b""
-        else:
-            data = flat.view(torch.uint8).numpy()
-            self._keep.append(flat)
-        self.program.weight(value, data)
+        self.program.weight(value, bytes_of(tensor))
+        self.weight_nodes.append(node)
         self._values[node] = value
 
     # --- Nodes, by their kind ---
@@ -248,6 +250,7 @@ class Writer:
 
     def _output(self, node):
         names = set()
+        self.is_list = isinstance(node.args[0], (list, tuple))
         for item in node.args[0] if isinstance(node.args[0], (list, tuple)) else [node.args[0]]:
             if not isinstance(item, torch.fx.Node):
                 self.outputs.append(item)

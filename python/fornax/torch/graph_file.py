@@ -50,7 +50,7 @@ class Program:
                        "inputs": [], "outputs": [], "mutations": [], "nodes": []}
         self._sizes = {}
         self._symbols = {}
-        self._weights = []  # bytes-like, in order
+        self.weights = []  # bytes-like, in order
         self._weight_bytes = 0
 
     # --- Sizes ---
@@ -99,7 +99,7 @@ class Program:
         """`data` is bytes-like, and is kept until the file is written."""
         data = memoryview(data).cast("B")
         self.fields["weights"].append({"value": value, "offset": self._weight_bytes, "size": len(data)})
-        self._weights.append(data)
+        self.weights.append(data)
         self._weight_bytes += len(data) + -len(data) % ALIGNMENT
 
     def node(self, target, name, line, arguments, results):
@@ -109,20 +109,30 @@ class Program:
 
     # --- The file ---
 
+    def structure(self):
+        """The file less header and weights."""
+        return flat.Writer().write(PROGRAM, self.fields)
+
     def parts(self):
         """The file in pieces, to be written one after the other."""
-        structure = flat.Writer().write(PROGRAM, self.fields)
-        offset = HEADER.size + len(structure)
-        offset += -offset % ALIGNMENT
-        yield HEADER.pack(MAGIC, VERSION, zlib.crc32(structure), len(structure), offset, self._weight_bytes)
-        yield structure
-        yield bytes(offset - HEADER.size - len(structure))
-        for data in self._weights:
-            yield data
-            yield bytes(-len(data) % ALIGNMENT)
+        return parts_of(self.structure(), self.weights)
 
     def to_bytes(self):
         return b"".join(self.parts())
+
+
+def parts_of(structure, weights):
+    """The pieces of a file with this structure and these weights, which are bytes-like and in the structure's order."""
+    offset = HEADER.size + len(structure)
+    offset += -offset % ALIGNMENT
+    weights = [memoryview(data).cast("B") for data in weights]
+    weights_bytes = sum(len(data) + -len(data) % ALIGNMENT for data in weights)
+    yield HEADER.pack(MAGIC, VERSION, zlib.crc32(structure), len(structure), offset, weights_bytes)
+    yield structure
+    yield bytes(offset - HEADER.size - len(structure))
+    for data in weights:
+        yield data
+        yield bytes(-len(data) % ALIGNMENT)
 
 
 def argument(name, kind, index=0, number=0.0, text=None, items=None):

@@ -61,6 +61,12 @@ def without_checks(graph_module):
     return checks, tokens
 
 
+def is_plain(graph_module):
+    """Whether `prepare()` leaves a graph as it is."""
+    return not complex_numbers.has_complex(graph_module) and not any(
+        node.target is _CHECK or capture.target_name(node) == "with_effects" for node in graph_module.graph.nodes)
+
+
 def prepare(graph_module):
     """The graph to compile, and what makes of a callable for it one for the graph as it was."""
     checks, tokens = without_checks(graph_module)
