@@ -15,8 +15,6 @@ namespace fornax::kernel {
 using llvm::Value;
 using Bounds = MemoryRegion::Bounds;
 
-namespace {}  // namespace
-
 // A pattern that the lanes' offsets probably have, and that would be worth having.
 std::optional<GuessedPattern> Emitter::GuessPattern(ir::ValueId offset,
                                                     llvm::Type* type,

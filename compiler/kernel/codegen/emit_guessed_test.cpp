@@ -509,6 +509,46 @@ TEST(EmitGuessed, WhatALoopLeftOver) {
 
 // A shift that is out of range in lanes that are not in use: at compile time, where the vector is
 // wider than the workgroup. A branch on it is taken all the same.
+// The lanes' part of an offset comes out of a table, or is an operation's second result: what lanes
+// share is no arithmetic of what their places share.
+TEST(EmitGuessed, PlacesOutOfTables) {
+    for (const char* place :
+         {"%t:i32 = load_constant %place align(4)", "%t:i32 = load_push %behind align(4)",
+          "%low:i32, %t:i32 = umul_extended %which, %large"}) {
+        ir::Kernel kernel = TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(20)",
+                                            kPrologue, std::string(R"(
+    %four:i32 = const 4
+    %three:i32 = const 3
+    %large:i32 = const 2147483648
+    %row:i32 = udiv %i, %s
+    %which:i32 = and %row, %three
+    %place:i32 = shl %which, %two
+    %behind:i32 = iadd %place, %four
+    )") + place + R"(
+    %column:i32 = and %t, %three
+    %byte:i32 = shl %column, %two
+    %at:i32 = shl %i, %two
+    %from:i32 = iadd %at, %byte
+    %w:i32 = load_buffer %in, %from align(4)
+    store_buffer %out, %at, %w align(4)
+    return
+)");
+        // By which: the high word of which times 2^31.
+        kernel.constant_data = {0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0};
+        for (const uint32_t row : {64U, 1U, 3U}) {
+            const Buffers buffers = {Counting(256), std::vector<uint32_t>(128)};
+            ForEachWidth(kernel, buffers,
+                         {.groups = {2, 1, 1}, .push_constants = {row, 0, 0, 1, 1}},
+                         [&](const Buffers& results) {
+                             for (uint32_t i = 0; i < 128; ++i) {
+                                 ASSERT_EQ(results[1][i], 100 + i + i / row % 4 / 2)
+                                     << place << ", rows of " << row;
+                             }
+                         });
+        }
+    }
+}
+
 TEST(EmitGuessed, LanesThatAreNotInUseDecideNothing) {
     const ir::Kernel kernel = TwoBufferKernel(
         "workgroup_size(32, 1, 1) subgroup_size(64) push_constants(4)", kPrologue, R"(

@@ -25,6 +25,13 @@ llvm::Constant* Number(const Value* like, uint64_t value) {
     return llvm::ConstantInt::get(like->getType(), value);
 }
 
+// What EmitPureOp() computes: loads of constants are as pure, but not of their operands alone.
+bool IsArithmetic(const ir::Instruction& inst) {
+    return ir::HasProperty(inst.op, ir::kPure) && inst.op != Op::kIf && !inst.operands.empty() &&
+           inst.op != Op::kLoadDescriptor && inst.op != Op::kLoadPush &&
+           inst.op != Op::kLoadConstant;
+}
+
 }  // namespace
 
 const GuessCheck::Common& GuessCheck::Shared(ir::ValueId value) {
@@ -71,7 +78,7 @@ GuessCheck::Common GuessCheck::Compute(ir::ValueId value) {
                 strides.stride ? times(strides.stride) : nullptr};
     }
     const ir::Instruction* inst = kernel_.Definition(value);
-    const bool pure = inst && ir::HasProperty(inst->op, ir::kPure) && inst->op != Op::kIf &&
+    const bool pure = inst && IsArithmetic(*inst) &&
                       std::ranges::all_of(inst->operands, [&](ir::ValueId operand) {
                           return source_.is_here(operand) && guesses_.Of(operand);
                       });
@@ -130,13 +137,13 @@ Value* GuessCheck::Lane(ir::ValueId value, size_t lane) {
                      : b_.CreateAdd(base, llvm::ConstantInt::getSigned(base->getType(), more));
 }
 
-// The operation on what the first lanes of the operands have.
-Value* GuessCheck::Apply(const ir::Instruction& inst) {
+// The operation's result on what the first lanes of the operands have.
+Value* GuessCheck::Apply(const ir::Instruction& inst, uint32_t result) {
     llvm::SmallVector<Value*, 3> operands;
     for (ir::ValueId operand : inst.operands) {
         operands.push_back(Lane(operand, 0));
     }
-    return EmitPureOp(b_, kernel_, inst, operands)[0];
+    return EmitPureOp(b_, kernel_, inst, operands)[result];
 }
 
 // No lane's value wraps. False if that cannot be said.
@@ -199,7 +206,7 @@ GuessCheck::Common GuessCheck::OfOperation(const ir::Instruction& inst, ir::Valu
     const auto& in = inst.operands;
     if (std::ranges::all_of(in,
                             [&](ir::ValueId operand) { return guesses_.Of(operand)->IsOne(); })) {
-        return {Apply(inst)};
+        return {Apply(inst, kernel_.value(value).index)};
     }
     if (inst.results.size() != 1 || !ir::IsInteger(kernel_.type(value))) {
         return {};

@@ -70,7 +70,7 @@ class GuessCheck {
     template <typename Map>
     Common Each(ir::ValueId value, Map&& map);
     llvm::Value* Lane(ir::ValueId value, size_t lane);
-    llvm::Value* Apply(const ir::Instruction& inst);
+    llvm::Value* Apply(const ir::Instruction& inst, uint32_t result);
     void NeedsRoom(llvm::Value* base, llvm::Value* rest, uint64_t size, const Lanes& parts);
     void NeedsMultiple(llvm::Value* stride, uint64_t size);
     bool NeedsNoWrap(ir::ValueId value, bool is_signed);
