@@ -1,4 +1,5 @@
 #include "compiler/kernel/analysis/streams.h"
+#include "compiler/kernel/analysis/access_limits.h"
 
 #include <algorithm>
 
@@ -12,7 +13,6 @@ using ir::Op;
 // at 18 a prefetch gives a fifth more bandwidth from memory and costs 4 % in the caches; at 1 it
 // gives nothing and costs 20 % there.
 constexpr uint64_t kWorthPrefetching = 8;
-constexpr uint64_t kLineBytes = 64;
 
 class Walk {
   public:
@@ -26,8 +26,8 @@ class Walk {
     bool MuchPerLine() const {
         // A tile that a loop loads between barriers is used many times: its lines are not what the
         // kernel waits for, and what lies behind them is not needed soon.
-        const uint64_t operations = lane_operations_ * 4 / kLineBytes;
-        const uint64_t lines = (loaded_bytes_ + kLineBytes - 1) / kLineBytes;
+        const uint64_t operations = lane_operations_ * 4 / kCacheLineBytes;
+        const uint64_t lines = (loaded_bytes_ + kCacheLineBytes - 1) / kCacheLineBytes;
         return !tiles_ && lines != 0 && operations >= kWorthPrefetching * lines;
     }
 

@@ -5,6 +5,7 @@
 
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include "compiler/kernel/analysis/access_limits.h"
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/fetch_line.h"
 #include "compiler/kernel/codegen/pure_ops.h"
@@ -17,7 +18,6 @@ using llvm::Value;
 
 namespace {
 
-constexpr uint64_t kLineBytes = 64;
 constexpr uint64_t kFetchAheadBytes = 4096;
 constexpr uint64_t kLeastFetchedBytes = 32;  // smaller accesses would ask for each line too often
 
@@ -48,7 +48,7 @@ void Emitter::FetchAhead(const MemoryRegion& region,
         distance = builder_.getInt64(kFetchAheadBytes);
     }
     Value* first = builder_.CreateGEP(builder_.getInt8Ty(), address, distance);
-    for (uint64_t line = 0; line < bytes; line += kLineBytes) {
+    for (uint64_t line = 0; line < bytes; line += kCacheLineBytes) {
         Value* ahead = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, line);
         FetchLine(builder_, ahead, CacheLevel::kAll, for_store);
     }
@@ -60,11 +60,11 @@ void Emitter::FetchRowsAhead(const MemoryRegion& region,
                              llvm::ArrayRef<uint64_t> lane_bytes) {
     std::set<uint64_t> lines;
     for (uint64_t bytes : lane_bytes) {
-        lines.insert(bytes / kLineBytes * kLineBytes);
+        lines.insert(bytes / kCacheLineBytes * kCacheLineBytes);
     }
     for (uint64_t line : lines) {
         FetchAhead(region, builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, line),
-                   kLineBytes, true);
+                   kCacheLineBytes, true);
     }
 }
 
@@ -253,7 +253,7 @@ Value* Emitter::StreamMask(const ir::Instruction& store, const MemoryRegion& reg
         // No address of a buffer is 0.
         mask = builder_.CreateSelect(
             builder_.CreateICmpUGE(size, builder_.getInt64(kStreamedBytes)),
-            builder_.getInt64(kLineBytes - 1), builder_.getInt64(UINT64_MAX), "stream_mask");
+            builder_.getInt64(kCacheLineBytes - 1), builder_.getInt64(UINT64_MAX), "stream_mask");
     }
     return mask;
 }
@@ -328,7 +328,7 @@ void Emitter::StoreRun(const MemoryRegion& region,
         return access;
     };
     BasicBlock* end = nullptr;
-    if (region.stream_mask && bytes % kLineBytes == 0) {
+    if (region.stream_mask && bytes % kCacheLineBytes == 0) {
         BasicBlock* past = NewBlock("store_past_caches");
         BasicBlock* through = NewBlock("store_to_caches");
         end = NewBlock("stored");
@@ -346,7 +346,7 @@ void Emitter::StoreRun(const MemoryRegion& region,
             stored = builder_.CreateBitCast(values, type);
             stored = builder_.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {type}, {stored});
         }
-        store(stored, llvm::Align(kLineBytes))
+        store(stored, llvm::Align(kCacheLineBytes))
             ->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, {one}));
         builder_.CreateBr(end);
         builder_.SetInsertPoint(through);

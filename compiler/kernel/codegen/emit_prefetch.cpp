@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/kernel/analysis/access_limits.h"
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/fetch_line.h"
 #include "compiler/kernel/codegen/matrix_emitter.h"
@@ -15,7 +16,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr int64_t kLineBytes = 64;
+constexpr int64_t kLineBytes = kCacheLineBytes;
 // Of one load: lanes that are further scattered take too many instructions.
 constexpr size_t kMaxLines = 16;
 

@@ -1,4 +1,5 @@
 #include "compiler/kernel/codegen/prefetch_plan.h"
+#include "compiler/kernel/analysis/access_limits.h"
 
 #include <algorithm>
 
@@ -14,7 +15,7 @@ constexpr size_t kMaxComputed = 256;
 constexpr size_t kMaxLoads = 64;
 constexpr uint64_t kLoopWeight = 8;
 constexpr uint64_t kMatrixWeight = 64;
-constexpr int64_t kLineBytes = 64;
+constexpr int64_t kLineBytes = kCacheLineBytes;
 // Distances are hints, so they are those of one invocation, and sizes are taken to be round.
 constexpr IndexAssumptions kAssumptions = {.invocation = 0, .symbol_zeros = 12, .no_wrap = true};
 // The segment is this many times as long as what is added to it.
