@@ -129,7 +129,7 @@ struct Description {
     // Two operations for each multiply-accumulate of all matrix units, in 10^12 a second.
     double PeakTops(MatrixType type) const;
 
-    // Of all values, not of the name: equal machines have equal hashes.
+    // It covers all values and not the name: equal machines have equal hashes.
     Hash128 Hash() const;
 };
 

@@ -20,7 +20,7 @@ struct Field {
     FieldKind kind = FieldKind::kNumber;
     double least = 0;
     double most = 0;
-    // Of words: what they may be; the value is the index.
+    // What a field of words may be; its value is the index.
     std::span<const std::string_view> words = {};
     double (*get)(const Description&) = nullptr;
     void (*set)(Description&, double) = nullptr;

@@ -155,7 +155,7 @@ class DispatchCost {
     uint64_t scratchpad_bytes_ = 0;  // of products
 };
 
-// Of the divisions of several products.
+// So many combinations of the divisions of a dispatch's products are tried.
 constexpr size_t kMostCombinations = 4096;
 
 // More tiles are only tried where they have to be as small.
@@ -342,7 +342,7 @@ Cost CostOf(const Description& description, const DispatchRecord& dispatch) {
         if (splits.empty()) {
             continue;
         }
-        // Of dispatches with many products not everything is tried.
+        // A dispatch of many products has too many to try them all.
         splits.resize(std::clamp<size_t>(kMostCombinations / combinations, 1, splits.size()));
         combinations *= splits.size();
         choices.push_back(std::move(splits));

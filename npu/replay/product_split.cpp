@@ -18,7 +18,7 @@ class Splitter {
     Splitter(const Description& description, const Product& product)
         : description_(description), product_(product) {}
 
-    // Of every division into numbers of parts of the grid, no more pieces than there are units.
+    // Tries every division of the grid that has no more pieces than there are units.
     std::vector<SplitProduct> Best() {
         const uint64_t units = description_.cores.count() * description_.matrix.units;
         const ProductShape& shape = product_.shape;

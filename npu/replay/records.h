@@ -32,7 +32,7 @@ struct Product {
     ProductShape shape = {};
     uint64_t batch = 1;  // so many of the shape
     MatrixType type = MatrixType::kInt8;
-    // Of kWhole: what of the dispatch's stream reads are its operands, each byte once. If they do
+    // With kWhole: what of the dispatch's stream reads are its operands, each byte once. If they do
     // not fit into the scratchpads, one of them is read again.
     uint64_t a_bytes = 0;
     uint64_t b_bytes = 0;
@@ -49,7 +49,7 @@ struct DispatchRecord {
     uint64_t scratchpad_bytes = 0;
     uint64_t scratchpad_stride_words = 1;
     std::vector<Access> accesses = {};
-    // Of one workgroup; the replay sets how many workgroups a core runs.
+    // For one workgroup; the replay sets how many workgroups a core runs.
     ScratchpadRequest scratchpad = {};
 };
 

@@ -52,7 +52,7 @@ struct RecordTime {
     Cycles began = 0;     // its first phase
     Cycles finished = 0;  // its last phase
     Cycles ended = 0;     // drained
-    // Of this, what the launch took: decoding and, unless it is a copy, allocation and drain.
+    // The part that the launch took: decoding and, unless it is a copy, allocation and drain.
     Cycles launch = 0;
     Cycles waited_for_cores = 0;
     Cost cost;

@@ -13,7 +13,7 @@
 
 namespace fornax::npu {
 
-// Of one workgroup on each kind of unit of a core.
+// The cycles of one workgroup on each kind of unit of a core.
 struct UnitCycles {
     Cycles matrix = 0;
     Cycles vector = 0;

@@ -35,7 +35,7 @@ struct Traffic {
     uint64_t dram() const { return dram_read + dram_written; }
 };
 
-// Of an access by `cores` cores.
+// What an access by `cores` cores moves.
 Traffic TrafficOf(const Description& description, const Access& access, uint64_t cores);
 
 // Bytes in a cycle that streams reach, which all flows share (fair_share.h).

@@ -79,7 +79,7 @@ class ScratchpadAllocator {
     const std::vector<GrantLogEntry>& log() const { return log_; }
     const ScratchpadCounters& counters() const { return counters_; }
     uint64_t used_bytes() const;
-    // Of what is free, the part that is not in the largest hole: 0 to 1.
+    // The part of what is free that is not in the largest hole: 0 to 1.
     double fragmentation() const;
 
   private:

@@ -26,7 +26,7 @@ struct ProductWork {
     Expr batch, m, n, k;
     // The narrowest types that the operands have on their way from memory.
     ElementType a = ElementType::kF32, b = ElementType::kF32;
-    // Of the buffers that each operand alone is loaded from, as in KernelCosts.
+    // The bytes of the buffers that each operand alone is loaded from, as in KernelCosts.
     Expr a_bytes, b_bytes;
 };
 

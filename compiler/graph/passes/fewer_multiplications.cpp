@@ -18,7 +18,7 @@ namespace {
 // become 16.
 constexpr double kSavedOperations = 2 * (36 - 16);
 constexpr double kBytesOfTile = 16 * sizeof(float);
-// Of the weights of a pair of channels: read, written transformed and read again.
+// The weights of a pair of channels are read, written transformed, and read again.
 constexpr double kBytesOfTransformed = (9 + 16 + 16) * sizeof(float);
 // Operations in the time that a byte takes to be written or read: measured on two cores of a Zen 4,
 // where the form is faster from 16 channels on as long as all stays in the caches, and from 32 on

@@ -5,13 +5,13 @@
 
 namespace fornax::kernel {
 
-// Of the processor's caches.
+// A line of the processor's caches.
 inline constexpr uint64_t kCacheLineBytes = 64;
 
-// A gap between elements that are needed which is cheaper to load than to skip.
+// A gap of so many bytes between elements that are needed is cheaper to load than to skip.
 inline constexpr uint64_t kRunGapBytes = 64;
 
-// Runs of neighbouring elements of one access: so many are always worth a load or store each.
+// So many runs of neighbouring elements of one access are always worth a load or store each.
 inline constexpr uint32_t kFewRuns = 4;
 // If the lanes' offsets are tested first, more runs cost more than the gather that they avoid.
 inline constexpr uint32_t kMaxAssumedRuns = 2 * kFewRuns;

@@ -210,7 +210,7 @@ class IndexAlgebra {
         IndexExpr rest;
     };
     std::optional<Split> SplitAt(IndexExpr a, uint64_t by);
-    // Of all factors, the constant and `by`.
+    // The greatest common divisor of all factors, the constant and `by`.
     uint64_t CommonFactor(IndexExpr a, uint64_t by) const;
     IndexExpr ExactQuotient(IndexExpr a, uint64_t by);
     IndexExpr QuotientOfTerm(IndexTermId id, uint64_t by);

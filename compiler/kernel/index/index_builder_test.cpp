@@ -65,7 +65,7 @@ std::string Store(const std::string& value) {
     return " store_buffer %b, %c0, " + value + " align(4)";
 }
 
-// Of what the body stores first.
+// The expression of what the body stores first.
 std::string TextOf(const std::string& body) {
     const ir::Kernel kernel = Parsed(body);
     IndexBuilder index(kernel);

@@ -11,7 +11,7 @@
 
 namespace fornax::kernel {
 
-// Of an input of the kernel.
+// The greatest value of an input of the kernel.
 uint64_t UpperBoundOf(const ir::Kernel& kernel, ir::BuiltinId builtin);
 
 // The input's value in the invocation with this index in its workgroup, if that decides it.
@@ -19,7 +19,8 @@ std::optional<uint32_t> ValueInInvocation(const ir::Kernel& kernel,
                                           ir::BuiltinId builtin,
                                           uint32_t index);
 
-// Of an integer's or boolean's instruction; `bound` gives an operand's upper bound by its number.
+// The greatest value of the result of an instruction on integers or booleans; `bound` gives an
+// operand's upper bound by its number.
 template <typename BoundOf>
 uint64_t UpperBoundOfResult(const ir::Kernel& kernel,
                             const ir::Instruction& inst,
