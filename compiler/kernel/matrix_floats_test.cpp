@@ -259,6 +259,29 @@ coopMatStore(sums[1], o, own + 256, 16, ROWS);
     }
 }
 
+// Quick code has one function that transposes, and calls it from the third matrix on.
+TEST_F(MatrixFloats, ManyTransposes) {
+    for (const uint32_t size : {8u, 16u, 32u}) {
+        const Outcome outcome = Check(Glsl("", R"(
+if (gl_LocalInvocationIndex >= 2 * gl_SubgroupSize)
+    return;
+[[unroll]] for (uint i = 0; i < 4; ++i) {
+    C c;
+    coopMatLoad(c, s, own + i * 256, 16, ROWS);
+    for (int k = 0; k < c.length(); ++k)
+        c[k] = c[k] + float(i);
+    coopMatStore(c, o, own + i * 256, 16, COLUMNS);
+}
+)"),
+                                      false, size);
+        for (uint32_t i = 0; i < 1024; ++i) {
+            ASSERT_EQ(outcome.out[i / 256 * 256 + i % 16 * 16 + i / 16 % 16],
+                      numbers_[i] + static_cast<float>(i / 256))
+                << i;
+        }
+    }
+}
+
 // Epilogues: a bias for each column is a matrix whose rows are one; elements are changed one by
 // one.
 TEST_F(MatrixFloats, Epilogue) {

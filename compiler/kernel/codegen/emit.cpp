@@ -11,6 +11,7 @@
 #include "compiler/kernel/codegen/lane_map.h"
 #include "compiler/kernel/codegen/matrix_emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
+#include "compiler/kernel/codegen/target_machine.h"
 #include "hal/kernel_abi.h"
 
 namespace fornax::kernel {
@@ -83,6 +84,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
       steps_(kernel),
       fusable_(kernel.num_values(), false),
       address_only_(FindAddressValues(kernel)) {
+    module_.addModuleFlag(llvm::Module::Error, kQuickFlag, compact_ ? 1 : 0);
     // Fused multiply-add wherever the shader does not forbid it.
     llvm::FastMathFlags flags;
     flags.setAllowContract(true);

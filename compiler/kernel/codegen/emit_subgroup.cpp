@@ -108,10 +108,18 @@ void Emitter::EmitMatrix(const ir::Instruction& inst) {
         const size_t matrix = i / inst.results.size();
         operands.push_back(in_memory[matrix] ? nullptr : Vector(inst.operands[i]));
     }
-    const std::vector<Value*> results =
-        inst.op == Op::kMatrixTranspose
-            ? matrices_->Transpose(operands)
-            : matrices_->MulAdd(inst, operands, subgroup_, mask_ != nullptr);
+    std::vector<Value*> results;
+    if (inst.op == Op::kMatrixMulAdd) {
+        results = matrices_->MulAdd(inst, operands, subgroup_, mask_ != nullptr);
+    } else if (compact_) {
+        const std::string name =
+            std::string("transpose_") + ir::TypeName(kernel_.type(inst.results[0]));
+        results = matrices_->Transpose(operands, [&](llvm::ArrayRef<Value*> rows, auto body) {
+            return ShareCode(name, rows, body);
+        });
+    } else {
+        results = matrices_->Transpose(operands, nullptr);
+    }
     for (size_t i = 0; i < results.size(); ++i) {
         Set(inst.results[i], results[i]);
     }

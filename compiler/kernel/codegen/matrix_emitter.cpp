@@ -175,17 +175,16 @@ MatrixEmitter::Made& MatrixEmitter::Add(llvm::ArrayRef<Value*> from, uint32_t ho
     return made_.back();
 }
 
-MatrixEmitter::Vectors MatrixEmitter::Transpose(llvm::ArrayRef<Value*> matrix) {
-    if (const Made* made = Find(matrix, kTransposed)) {
-        return made->transposed;
-    }
-    Vectors rows = RegroupMatrix(b_, matrix, kMatrixSize);
+namespace {
+
+// Of sixteen rows of as many elements.
+MatrixVectors TransposeRows(llvm::IRBuilder<>& b, MatrixVectors rows) {
     auto shuffled = [&](Value* first, Value* second, auto&& pick) {
         llvm::SmallVector<int, 16> picks;
         for (uint32_t i = 0; i < kMatrixSize; ++i) {
             picks.push_back(static_cast<int>(pick(i)));
         }
-        return b_.CreateShuffleVector(first, second, picks);
+        return b.CreateShuffleVector(first, second, picks);
     };
     // The blocks off the diagonal change places.
     constexpr uint32_t kHalf = kMatrixSize / 2;
@@ -200,7 +199,7 @@ MatrixEmitter::Vectors MatrixEmitter::Transpose(llvm::ArrayRef<Value*> matrix) {
     // Within blocks, of 128 bits for f16: rows of the upper and of the lower half alternate, which
     // after three times is the transpose, and one instruction each time.
     for (uint32_t round = kHalf; round != 1; round /= 2) {
-        Vectors next(kMatrixSize);
+        MatrixVectors next(kMatrixSize);
         for (uint32_t i = 0; i < kMatrixSize; ++i) {
             const uint32_t block = i / kHalf * kHalf;
             const uint32_t part = i % 2 * (kHalf / 2);
@@ -210,6 +209,35 @@ MatrixEmitter::Vectors MatrixEmitter::Transpose(llvm::ArrayRef<Value*> matrix) {
             });
         }
         rows = std::move(next);
+    }
+    return rows;
+}
+
+// The same as one value, a structure, which a function can give.
+Value* TransposeAsOne(llvm::IRBuilder<>& b, llvm::ArrayRef<Value*> rows) {
+    const MatrixVectors transposed = TransposeRows(b, {rows.begin(), rows.end()});
+    Value* all = llvm::PoisonValue::get(llvm::StructType::get(
+        b.getContext(), llvm::SmallVector<llvm::Type*>(rows.size(), rows[0]->getType())));
+    for (uint32_t i = 0; i < transposed.size(); ++i) {
+        all = b.CreateInsertValue(all, transposed[i], i);
+    }
+    return all;
+}
+
+}  // namespace
+
+MatrixEmitter::Vectors MatrixEmitter::Transpose(llvm::ArrayRef<Value*> matrix, ShareCode share) {
+    if (const Made* made = Find(matrix, kTransposed)) {
+        return made->transposed;
+    }
+    Vectors rows = RegroupMatrix(b_, matrix, kMatrixSize);
+    if (share) {
+        Value* all = share(rows, [&](llvm::ArrayRef<Value*> in) { return TransposeAsOne(b_, in); });
+        for (uint32_t i = 0; i < kMatrixSize; ++i) {
+            rows[i] = b_.CreateExtractValue(all, i);
+        }
+    } else {
+        rows = TransposeRows(b_, std::move(rows));
     }
     Made& made = Add(matrix, kTransposed);
     made.transposed = RegroupMatrix(

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 
@@ -56,7 +57,12 @@ class MatrixEmitter {
                    llvm::ArrayRef<llvm::Value*> operands,
                    llvm::Value* subgroup,
                    bool masked);
-    Vectors Transpose(llvm::ArrayRef<llvm::Value*> matrix);
+    // Emits what it is given for the arguments, or a call of a function that has been made of it.
+    using ShareCode = llvm::function_ref<llvm::Value*(
+        llvm::ArrayRef<llvm::Value*> arguments,
+        llvm::function_ref<llvm::Value*(llvm::ArrayRef<llvm::Value*>)> body)>;
+    // `share`: null for code in place.
+    Vectors Transpose(llvm::ArrayRef<llvm::Value*> matrix, ShareCode share);
     // Where a matrix_load finds its matrix. `size`, in bytes: what is outside reads 0; null: all is
     // inside. `offset` and `stride`: as the operands. `any`: false if nothing may be read; or null.
     struct Source {

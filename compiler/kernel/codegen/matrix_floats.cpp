@@ -259,11 +259,38 @@ class MulAdd {
     Values strides_;         // by operand
 };
 
+// The function of a variant as calls of that of a single product. Elements are added in the same
+// order.
+void EmitSingleProducts(llvm::Function& function, const Variant& variant) {
+    llvm::IRBuilder<> b(BasicBlock::Create(function.getContext(), "entry", &function));
+    const unsigned side = variant.side;
+    std::vector<MatrixOperand> operands;
+    unsigned stride = side * side + variant.operands();
+    for (unsigned i = 0; i < variant.operands(); ++i) {
+        operands.push_back({.at = function.getArg(side * side + i),
+                            .stride = variant.strides[i] != 0
+                                          ? static_cast<Value*>(b.getInt64(variant.strides[i]))
+                                          : function.getArg(stride++),
+                            .columns = variant.columns[i]});
+    }
+    for (unsigned step = 0; step < variant.steps; ++step) {
+        const MatrixOperand* of_step = operands.data() + size_t{step} * 2 * side;
+        for (unsigned c = 0; c < side * side; ++c) {
+            EmitFloatProducts(b, function.getArg(c), {of_step[c / side], of_step[side + c % side]});
+        }
+    }
+    b.CreateRetVoid();
+}
+
 }  // namespace
 
 void EmitFloatProducts(llvm::IRBuilder<>& builder,
                        llvm::ArrayRef<Value*> accumulators,
                        llvm::ArrayRef<MatrixOperand> operands) {
+    llvm::Module& module = *builder.GetInsertBlock()->getModule();
+    // Quick code has one function of a single product, for any strides.
+    const bool quick = FlagOf(module, kQuickFlag) != 0;
+    const bool single = operands.size() == 2;
     Variant variant;
     variant.side = accumulators.size() == 1 ? 1 : 2;
     variant.steps = static_cast<unsigned>(operands.size() / (2 * variant.side));
@@ -273,14 +300,13 @@ void EmitFloatProducts(llvm::IRBuilder<>& builder,
         arguments.push_back(operand.at);
         const auto* known = llvm::dyn_cast<llvm::ConstantInt>(operand.stride);
         variant.columns.push_back(operand.columns);
-        variant.prefetches.push_back(operand.prefetch);
-        variant.strides.push_back(known ? known->getZExtValue() : 0);
+        variant.prefetches.push_back(operand.prefetch && !(quick && single));
+        variant.strides.push_back(known && !(quick && single) ? known->getZExtValue() : 0);
         if (variant.strides.back() == 0) {
             strides.push_back(operand.stride);
         }
     }
     arguments.insert(arguments.end(), strides.begin(), strides.end());
-    llvm::Module& module = *builder.GetInsertBlock()->getModule();
     const std::string name = variant.Name();
     llvm::Function* function = module.getFunction(name);
     if (!function) {
@@ -294,9 +320,13 @@ void EmitFloatProducts(llvm::IRBuilder<>& builder,
         for (unsigned i = 0; i < accumulators.size(); ++i) {
             function->addParamAttr(i, llvm::Attribute::NoAlias);
         }
-        MulAdd(*function, variant, static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)),
-               FlagOf(module, kFmaFlag) != 0)
-            .Emit();
+        if (quick && !single) {
+            EmitSingleProducts(*function, variant);
+        } else {
+            MulAdd(*function, variant, static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)),
+                   FlagOf(module, kFmaFlag) != 0)
+                .Emit();
+        }
     }
     builder.CreateCall(function, arguments);
 }
