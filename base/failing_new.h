@@ -13,7 +13,7 @@ bool FailsAt(int n, const std::function<void()>& action);
 // Stops and resumes counting within FailsAt; gives what was before.
 bool CountAllocations(bool count);
 
-// Of those by operator new that were counted, how many are not freed.
+// How many of the allocations that operator new counted are not freed.
 int LiveAllocations();
 
 // Whether the one that failed last was by aligned_alloc.

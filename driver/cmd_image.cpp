@@ -72,7 +72,7 @@ void CopyTexels(CommandBuffer& command_buffer,
     }
 }
 
-// Of several samples the first is taken: "resolved in an implementation-dependent manner" allows it
+// The first of several samples is taken: "resolved in an implementation-dependent manner" allows it
 // of floating-point and normalized values, and of integers one sample is asked for.
 void Resolve(VkCommandBuffer handle,
              VkImage source_handle,

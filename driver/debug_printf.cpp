@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kDefaultBytes = 1 << 20;
 constexpr uint64_t kMaxBytes = 1 << 30;
-// Of a conversion, so that no format asks for gigabytes of spaces.
+// The greatest width of a conversion, so that no format asks for gigabytes of spaces.
 constexpr int kMaxWidth = 512;
 
 // One value of a record.

@@ -78,7 +78,7 @@ void Put(const T& descriptor, std::byte* out) {
     std::memcpy(out, &descriptor, sizeof(descriptor));
 }
 
-// Of `count` descriptors from an array of structures; the loop is compiled for each kind.
+// Writes `count` descriptors from an array of structures; the loop is compiled for each kind.
 template <typename Info, typename Write>
 void WriteArrayElements(const Info* infos,
                         uint32_t count,
@@ -146,7 +146,8 @@ void DescriptorSet::Prepare(const DescriptorSetLayout& layout, uint32_t variable
 
 namespace {
 
-// Of all that are no buffers. Apart, so that what these need is not set up for each write of those.
+// Writes all descriptors that are no buffers, apart, so that what these need is not set up for each
+// write of a buffer.
 [[gnu::noinline]] void WriteOthers(const DescriptorStorage& storage,
                                    const DescriptorBinding& binding,
                                    const VkWriteDescriptorSet& write) {

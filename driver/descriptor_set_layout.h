@@ -27,10 +27,11 @@ struct DescriptorBinding {
     uint32_t count;                 // array elements, bytes of an inline block; 0 is unused
     uint32_t offset_bytes;          // of element 0 in the set's memory
     uint32_t first_dynamic_offset;  // index of element 0 among the set's dynamic offsets
-    // Of element 0 among the layout's immutable samplers, or kNone.
+    // The index of element 0 among the layout's immutable samplers, or kNone.
     uint32_t first_immutable_sampler;
     bool variable_count;  // the last one: sets may have fewer
-    // Of a set in a descriptor buffer, where the bytes of an inline block have no descriptor.
+    // Whether the set is in a descriptor buffer, where the bytes of an inline block have no
+    // descriptor.
     bool in_buffer;
     // From one array element to the next: of a mutable descriptor, what its largest type needs.
     uint32_t element_bytes;
@@ -41,7 +42,7 @@ struct DescriptorBinding {
     bool has_immutable_samplers() const { return first_immutable_sampler != kNone; }
 
     bool inline_block() const { return type == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK; }
-    // Of `number` array elements, or bytes of an inline block.
+    // The bytes of `number` array elements, or `number` bytes of an inline block.
     uint64_t SizeOf(uint64_t number) const {
         if (!inline_block()) {
             return number * descriptor_bytes();

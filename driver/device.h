@@ -68,7 +68,7 @@ class Device : public DeviceObject {
     }
 
     MemoryReports& memory_reports() { return memory_reports_; }
-    // Of sampled images in descriptor heaps.
+    // The tails of sampled images in descriptor heaps.
     ImageTails& image_tails() { return image_tails_; }
     BorderColors& border_colors() { return border_colors_; }
 

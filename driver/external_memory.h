@@ -9,7 +9,7 @@ inline constexpr VkExternalMemoryHandleTypeFlags kHostPointerTypes =
     VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT |
     VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_MAPPED_FOREIGN_MEMORY_BIT_EXT;
 
-// Of every buffer and every image; without features for a type that is not supported.
+// The same for every buffer and every image; a type that is not supported has no features.
 VkExternalMemoryProperties ExternalMemoryProperties(VkExternalMemoryHandleTypeFlagBits type);
 
 }  // namespace fornax::driver

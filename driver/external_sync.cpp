@@ -102,7 +102,7 @@ vkGetPhysicalDeviceExternalSemaphoreProperties(VkPhysicalDevice,
         !(info->handleType == VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT && binary)) {
         return;
     }
-    // Of either type alone: a payload that others signal as well gives no sync files.
+    // Each type exports itself alone: a payload that others signal as well gives no sync files.
     properties->exportFromImportedHandleTypes = info->handleType;
     properties->compatibleHandleTypes = info->handleType;
     properties->externalSemaphoreFeatures =

@@ -31,7 +31,7 @@ struct FormatInfo {
     uint32_t texel_bytes() const { return texel.bytes; }
     // Texels of a block are 1 << block_log2() each way.
     uint32_t block_log2() const { return hal::BlockLog2(texel.layout); }
-    // Of a number of texels, the last of which may fill a block in part.
+    // The blocks of a number of texels, the last of which may fill a block in part.
     uint32_t Blocks(uint32_t texels) const {
         return (texels + (1u << block_log2()) - 1) >> block_log2();
     }

@@ -432,7 +432,7 @@ vkGetImageSubresourceLayout(VkDevice,
     *layout = SubresourceLayoutOf(object.format(), object.layout(), *subresource);
 }
 
-// Of images that do not exist: a layout is a function of the creation parameters.
+// The image need not exist: a layout is a function of the creation parameters.
 FORNAX_ENTRY_POINT(void)
 vkGetDeviceImageSubresourceLayout(VkDevice,
                                   const VkDeviceImageSubresourceInfo* info,

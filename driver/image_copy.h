@@ -16,7 +16,7 @@ struct ImagePlace {
     uint64_t slice_pitch;
 };
 
-// Of one aspect. Offsets are texels; those in compressed images are whole blocks.
+// The place of one aspect. Offsets are texels; those in compressed images are whole blocks.
 ImagePlace PlaceOf(const Image& image,
                    const VkImageSubresourceLayers& layers,
                    VkImageAspectFlags aspect,

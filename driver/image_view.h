@@ -20,7 +20,7 @@ class ImageView : public DeviceObject {
     VkResult Init(const VkImageViewCreateInfo& info);
 
     const hal::SampledImageDescriptor& descriptor() const { return descriptor_; }
-    // Of a sliced view only its slices.
+    // A sliced view shows only its slices.
     const hal::ImageDescriptor& storage_descriptor() const { return storage_descriptor_; }
 
   private:
@@ -28,7 +28,7 @@ class ImageView : public DeviceObject {
     hal::ImageDescriptor storage_descriptor_;
 };
 
-// Of no image: no texel is inside of it, and what a sampler's border gives instead is 0 as well
+// A descriptor of no image: no texel is inside of it, and a sampler's border is 0 as well
 // ("nullDescriptor": loads return zero values).
 constexpr hal::SampledImageDescriptor NullImageDescriptor() {
     uint32_t zeros = 0;
@@ -38,7 +38,7 @@ constexpr hal::SampledImageDescriptor NullImageDescriptor() {
     return {.image = {.memory = {}, .format = {}, .swizzle = zeros}};
 }
 
-// Of `bytes` bytes at an address; none if the format has no features that texel buffers need.
+// A descriptor of `bytes` bytes at an address; none if the format lacks what texel buffers need.
 std::optional<hal::ImageDescriptor> MakeTexelBufferDescriptor(VkFormat format,
                                                               uint64_t address,
                                                               uint64_t bytes);

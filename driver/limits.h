@@ -16,7 +16,7 @@ inline constexpr uint32_t kMaxDescriptors = 1u << 20;
 inline constexpr uint32_t kMaxDynamicUniformBuffers = hal::kMaxDynamicOffsets / 2;
 inline constexpr uint32_t kMaxDynamicStorageBuffers = hal::kMaxDynamicOffsets / 2;
 inline constexpr uint32_t kMaxPushDescriptors = 64;
-// Of VK_EXT_descriptor_buffer: a set each.
+// VK_EXT_descriptor_buffer: each set may be in a buffer of its own.
 inline constexpr uint32_t kMaxDescriptorBuffers = hal::kMaxDescriptorSets;
 // Kernels reach into descriptor heaps by 32-bit offsets.
 inline constexpr uint64_t kMaxDescriptorHeapBytes = uint64_t{1} << 31;

@@ -22,7 +22,7 @@ class MemoryReports {
 
     bool wanted() const { return callbacks_.size() != 0; }
 
-    // Of memory that nobody else can name: unique in the device.
+    // An id, unique in the device, for memory that nobody else can name.
     uint64_t NextId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
     void Send(VkDeviceMemoryReportEventTypeEXT type,

@@ -125,7 +125,7 @@ void FillDescriptorIndexing(VkBaseOutStructure& header) {
 // As many as the kernel compiler takes (kReaderLimits).
 constexpr uint32_t kMaxVectorComponents = 1024;
 
-// Of a pipeline layout; both kinds of update share the limits of a set.
+// The limits of a pipeline layout; both kinds of update share the limits of a set.
 void FillMaintenance7(VkBaseOutStructure& header) {
     constexpr uint32_t kTotal = kMaxDynamicUniformBuffers + kMaxDynamicStorageBuffers;
     FillStruct(

@@ -42,8 +42,8 @@ struct Counters {
     uint64_t barriers = 0;
     uint64_t bytes_copied = 0;  // COPY and UPDATE
     uint64_t bytes_filled = 0;
-    // Of the matrix units. Scalar multiplications depend on the kernels alone; the commands that
-    // load and store are what the compiler made of them.
+    // What the matrix units did. Scalar multiplications depend on the kernels alone; the commands
+    // that load and store are what the compiler made of them.
     uint64_t matrix_multiply_adds[kMultiplyAddKinds] = {};
     uint64_t matrix_commands = 0;  // of every kind
     uint64_t matrix_factors_loaded = 0;

@@ -9,7 +9,7 @@
 
 namespace fornax::hal {
 
-// Of a kernel that was stopped.
+// Why a kernel was stopped.
 struct FaultReport {
     // How memory was used at `address`.
     enum class Access : uint8_t { kNone, kRead, kWrite, kExecute };

@@ -144,7 +144,7 @@ constexpr std::array<uint8_t, 4> ComponentBits(TexelLayout layout) {
             return {16, 16, 16, 0};
         case TexelLayout::k32x3:
             return {32, 32, 32, 0};
-        // Of decoded texels.
+        // The widths are those of decoded texels.
         case TexelLayout::kEtc2:
         case TexelLayout::kEtc2Alpha1:
         case TexelLayout::kEtc2Alpha8:

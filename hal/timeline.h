@@ -19,7 +19,7 @@ struct TimelinePoint;
 
 inline constexpr uint64_t kWaitForever = UINT64_MAX;
 
-// Of several points: until all are reached, or at least one.
+// Whether a wait for several points ends when all are reached, or at least one.
 enum class WaitMode : uint8_t { kAll, kAny };
 
 // Made by Device::CreateTimeline and its neighbours; reference-counted. Every member may be called

@@ -89,9 +89,9 @@ struct ModelCompiler {
     std::function<Result<std::optional<ModelDescription>>(const ModelFile&)> describe;
     // May be called from several threads.
     std::function<Result<CompiledModel>(CompileRequest)> compile;
-    // Of everything besides the request that decides what becomes of a model.
+    // A digest of everything besides the request that decides what becomes of a model.
     Hash128 digest;
-    // Of plans that `compile` made earlier; null if they need none.
+    // The host functions of plans that `compile` made earlier; null if they need none.
     const graph::HostFunctions* host_functions = nullptr;
 };
 

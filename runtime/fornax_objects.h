@@ -23,7 +23,7 @@ struct fornax_model {
 
 struct fornax_session {
     fornax::runtime::ModelSession session;
-    // Of the sizes that are set.
+    // The instance for the sizes that are set.
     std::shared_ptr<fornax::runtime::Instance> instance;
     std::shared_ptr<const fornax::runtime::ModelPlan> plan;
     bool has_run = false;     // with these sizes

@@ -53,7 +53,7 @@ Instance::~Instance() {
     ForgetRecordings(0);
 }
 
-// Of stage `first` and those behind it.
+// Forgets the recordings of stage `first` and of those behind it.
 void Instance::ForgetRecordings(size_t first) {
     for (size_t i = first; i < stages_.size(); ++i) {
         stages_[i].segments.clear();
@@ -302,7 +302,7 @@ Result<bool> Instance::BindState(std::string_view name, void* data, uint64_t siz
     return is_in_place;
 }
 
-// Of states that are bound and not in place: before a run, or after it.
+// Copies states that are bound and not in place, before a run or after it.
 void Instance::CopyStates(bool to_caller) {
     for (const auto& [id, bound] : bound_states_) {
         if (bound.in_place == nullptr && bound.size_bytes != 0) {

@@ -52,7 +52,7 @@ class Instance {
     // memory, which keeps what is written to it, or the caller's after BindInput().
     Dims InputDims(size_t index) const;
     std::span<uint8_t> InputBytes(size_t index);
-    // Of strings, which have no bytes.
+    // For inputs of strings, which have no bytes.
     Status SetInputStrings(size_t index, graph::Strings strings);
 
     // An output's dimensions and its bytes after a run, valid until the next one. Before the first

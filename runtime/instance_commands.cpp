@@ -38,7 +38,7 @@ Result<Instance::Segment> Instance::PrepareSegment(uint32_t first, uint32_t end)
             const Memory& memory = memory_[step.bindings[b].value()];
             // Kernels without access to single bytes access whole words.
             const uint64_t range = std::max<uint64_t>((memory.place.size + 3) / 4 * 4, 4);
-            // Of what is empty, nothing is touched; a tool that cannot know it sees no hazard.
+            // An empty buffer is not touched; a tool that cannot know it sees no hazard.
             const bool is_written_nothing =
                 memory.place.size == 0 && buffers[b].written && memory.buffer == nothing_->handle();
             set.buffers.push_back(

@@ -14,7 +14,8 @@ namespace {
 // Version 1 of what drivers give; the key names driver and kernels.
 constexpr CacheKind kPipelines = {"graphpipelines", "bin", 1, true};
 
-// Of kernels and driver, not of weights: a model whose weights alone changed finds its pipelines.
+// The key depends on kernels and driver but not on weights: a model whose weights alone changed
+// finds its pipelines.
 Hash128 PipelineKey(const graph::Plan& plan, const vulkan::Device& device) {
     Hasher hasher;
     const VkPhysicalDeviceProperties& properties = device.properties();

@@ -78,7 +78,7 @@ class Program {
     std::unique_ptr<vulkan::PipelineFactory> factory_;
     std::vector<KernelInterface> kernels_;
     std::vector<vulkan::ComputePipeline> pipelines_;  // by kernel
-    // Of constants; with an imported one the plan keeps its bytes.
+    // Buffers of constants; the plan keeps the bytes of an imported one.
     std::vector<std::unique_ptr<vulkan::Buffer>> buffers_;
     std::vector<ConstantPlace> constants_;  // by block
     PipelineReport report_;

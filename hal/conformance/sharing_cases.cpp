@@ -186,7 +186,7 @@ HAL_CASE(SharedTimelinesOrderDevices) {
     const Status waited = done->Wait(1, kPatienceNs);
     EXPECT_TRUE(waited.ok()) << waited.error().message;
     EXPECT_EQ((*there)->value(), 7u);
-    // Of another device all the same.
+    // A timeline of another device is refused as well.
     EXPECT_FALSE(bench.Submit(bench.queue(), {{*there, 7}}, {}, {}).ok());
 }
 

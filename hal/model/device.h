@@ -61,7 +61,7 @@ class ModelDevice : public Device {
     SyncFileWatcher sync_files_{hub_};
 
     mutable std::mutex mutex_;
-    // Of every queue there was: totals do not shrink when a queue goes.
+    // The counters of every queue there was, so that totals do not shrink when a queue goes.
     std::vector<std::shared_ptr<CounterBlock>> counter_blocks_;
     std::vector<std::weak_ptr<ModelQueue>> queues_;
 };

@@ -77,7 +77,7 @@ class KernelGuard {
     // frame.fault is 0 before; afterwards what the kernel wrote there, or why it was left.
     void Call(const KernelCall& call, WorkerFrame& frame);
 
-    // Of the last call that was left with kTrap.
+    // The trap of the last call that was left with kTrap.
     const Trap& trap() const { return trap_; }
 
   private:

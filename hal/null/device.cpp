@@ -78,7 +78,7 @@ class NullDevice : public Device {
 
     uint64_t TimestampNow() const override { return MonotonicNanoseconds(); }
 
-    // Of the queues that live.
+    // The sum over the queues that live.
     Counters counters() const override {
         Counters totals;
         std::lock_guard lock(mutex_);

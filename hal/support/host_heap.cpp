@@ -90,11 +90,11 @@ struct HostHeap::Backing {
     std::byte* pointer = nullptr;
     Kind kind = Kind::kPages;
     uint64_t charged_bytes = 0;  // to the heap
-    // Of a mapping.
+    // Set for a mapping.
     std::byte* mapping = nullptr;
     uint64_t mapped_bytes = 0;
     bool guarded = false;  // between guard pages
-    // Of a piece.
+    // Set for a piece of a slab.
     SlabArena* arena = nullptr;
     SlabArena::Slab* slab = nullptr;
     UniqueFd file;  // of shared pages that can be exported

@@ -67,7 +67,7 @@ class HostHeap : public std::enable_shared_from_this<HostHeap> {
         std::vector<Range> host_ranges;
     };
 
-    // Of a range that contains this one, or of none.
+    // The registered range that contains this one, or an empty one.
     Range Find(uint64_t address, uint64_t size_bytes) const;
     // Zeroed memory; without a pointer if there is none.
     Backing TakeBacking(uint64_t size_bytes, uint64_t reserved_bytes);

@@ -8,7 +8,7 @@
 namespace fornax::hal {
 namespace {
 
-// Of a device that does not run on the host.
+// A timeline of a device that does not run on the host.
 class ForeignTimeline : public Timeline {
   public:
     ForeignTimeline() : Timeline(&own_) {}

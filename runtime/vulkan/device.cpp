@@ -85,7 +85,7 @@ struct Features {
     }
 };
 
-// Of what the device has, what is to be switched on.
+// Selects what is to be switched on from what the device has.
 void Select(const Features& has, Features& wanted) {
     wanted.core.features.shaderInt16 = has.core.features.shaderInt16;
     wanted.core.features.shaderInt64 = has.core.features.shaderInt64;

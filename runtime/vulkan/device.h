@@ -29,7 +29,7 @@ struct DeviceFeatures {
     bool bfloat16_dot = false;  // shaderMixedFloatDotProductBFloat16Acc
     // Whether pipelines can say if they came from a cache.
     bool creation_feedback = false;
-    // Of VK_EXT_external_memory_host, or 0 without it.
+    // minImportedHostPointerAlignment of VK_EXT_external_memory_host, or 0 without the extension.
     uint64_t host_import_alignment = 0;
 };
 

@@ -405,7 +405,7 @@ std::array<double, 4> DecodeBcBlock(VkFormat format, const uint8_t* block, uint3
         case VK_FORMAT_BC3_UNORM_BLOCK:
         case VK_FORMAT_BC3_SRGB_BLOCK: {
             auto color = Bc1(block + 8, texel, true);
-            // Of eight bits, as the colors.
+            // Eight bits each, as the colors have.
             color[3] = std::floor(Ramp(block, texel, false) * 255 + 1e-9) / 255;
             return color;
         }

@@ -26,7 +26,7 @@ struct TestImage {
     VkImageAspectFlags aspect = VK_IMAGE_ASPECT_COLOR_BIT;
 
     VkExtent3D LevelExtent(uint32_t level) const;
-    // Of all layers or slices of a level, without gaps.
+    // The bytes of all layers or slices of a level, without gaps.
     size_t LevelBytes(uint32_t level) const;
 };
 

@@ -36,8 +36,8 @@ class ImageFormatsTest : public ImageTest {
         ImageTest::SetUp();
     }
 
-    // Of two levels, and of three layers if there is one slice; `aspects` tells formats that no
-    // texel reference describes.
+    // An image of two levels, and of three layers if there is one slice; `aspects` tells formats
+    // that no texel reference describes.
     TestImage MakeRaw(VkFormat format,
                       VkExtent3D extent,
                       VkImageAspectFlags aspects,

@@ -109,7 +109,7 @@ class ImageHeapTest : public ImageTest {
     static constexpr uint32_t kStride = 64;
     static constexpr VkBufferUsageFlags kHeapUsage =
         VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_DESCRIPTOR_HEAP_BIT_EXT;
-    // Of the samplers in the heap that clamp; without it the border is white.
+    // The border of the samplers in the heap that clamp; without it the border is white.
     const VkSamplerCustomBorderColorIndexCreateInfoEXT* border_ = nullptr;
     std::array<float, 4> expected_border_ = {1, 1, 1, 1};
     VkPhysicalDeviceCustomBorderColorFeaturesEXT borders_{

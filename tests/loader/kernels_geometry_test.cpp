@@ -26,7 +26,8 @@ Vec3 Normalize(const Vec3& a) {
     return Sum({}, a, 1 / std::sqrt(Dot(a, a)));
 }
 
-// Of the upper left `size` columns and rows of a matrix whose columns are four numbers long.
+// The determinant of the upper left `size` columns and rows of a matrix whose columns are four
+// numbers long.
 double Determinant(const Numbers& m, int size, unsigned used_rows = 0) {
     double sum = 0;
     double sign = 1;

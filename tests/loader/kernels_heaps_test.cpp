@@ -98,7 +98,7 @@ TEST_F(KernelsHeapsTest, AVariableThatNothingMapsIsRefused) {
     EXPECT_NE(TakeMessage().find("nothing maps to a descriptor heap"), std::string::npos);
 }
 
-// Of mappings that fit a variable, which may not be several, the first counts.
+// The first of the mappings that fit a variable counts, which may not be several.
 TEST_F(KernelsHeapsTest, OverlappingMappings) {
     if (Validated()) {
         GTEST_SKIP() << "The validation layer rightly complains.";

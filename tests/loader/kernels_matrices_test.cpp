@@ -420,7 +420,7 @@ TEST_F(KernelsMatricesTest, RoundsOfLargeProducts) {
                 if (column == 70 && k == 1) {
                     return -infinity;
                 }
-                // Of all bits that f16 has.
+                // The value uses all bits that f16 has.
                 return (static_cast<float>((k + column * 5) % 1023) + 0.5f) / 8;
             };
             auto* halves_a = reinterpret_cast<uint16_t*>(buffers[0].words);

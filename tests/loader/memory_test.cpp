@@ -55,7 +55,7 @@ TEST_F(MemoryTest, PrioritiesAreGivenAndChanged) {
     }
 }
 
-// Of every size that heaps treat in ways of their own, and where others were a moment ago.
+// Memory of every size that heaps treat in ways of their own, and where others were a moment ago.
 TEST_F(MemoryTest, MemoryBeginsAsZeros) {
     const VkMemoryAllocateFlagsInfo zeros{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
                                           .flags = VK_MEMORY_ALLOCATE_ZERO_INITIALIZE_BIT_EXT};

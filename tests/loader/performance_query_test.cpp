@@ -149,8 +149,8 @@ TEST_F(PerformanceQueryTest, EveryFamilyListsItsCounters) {
     }
 }
 
-// Of commands before, between and behind, in a secondary command buffer as well; the order is the
-// application's, and a counter may be asked for twice.
+// Counts commands before, between and behind, in a secondary command buffer as well; the order is
+// the application's, and a counter may be asked for twice.
 TEST_F(PerformanceQueryTest, CommandsAreCounted) {
     const TestBuffer out = MakeBuffer(64);
     const TestPipeline count = MakePipeline(spirv::kCount, {&out, 1});

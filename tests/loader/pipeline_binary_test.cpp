@@ -35,7 +35,7 @@ class PipelineBinaryTest : public VulkanTest {
         add_ = MakePipeline(spirv::kAdd, buffers);
     }
 
-    // Of a pipeline whose scale nobody else uses, so that no cache has it.
+    // A pipeline whose scale nobody else uses, so that no cache has it.
     VkComputePipelineCreateInfo Info(const void* chain, uint32_t scale) {
         scale_ = scale;
         return {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,

@@ -387,7 +387,7 @@ TEST_F(SamplingTest, SharedExponents) {
     Compare(sampled, plane, sampler, kLod, queries, out);
 }
 
-// Of equal texels the average is that texel, to the last bit and where it is infinite.
+// The average of equal texels is that texel, to the last bit and where it is infinite.
 TEST_F(SamplingTest, EqualTexelsStayWhatTheyAre) {
     const Dimension& plane = kDimensions[2];
     const float color[] = {0.7529411764705882f, -1.1e-30f, 3.3e38f, INFINITY};

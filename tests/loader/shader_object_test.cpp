@@ -164,7 +164,7 @@ TEST_F(ShaderObjectTest, DamagedBinariesAreIncompatible) {
     if (Validated()) {
         return;
     }
-    // Of no bytes, and of another stage.
+    // Code of no bytes, and of another stage.
     VkShaderCreateInfoEXT info = Info(binary);
     info.codeSize = 0;
     expect_incompatible(info);

@@ -32,7 +32,7 @@ struct TexelReference {
     bool stencil = false;  // and nothing else
 
     uint32_t bytes() const;
-    // Of texel buffers only.
+    // Texel buffers only.
     bool scaled() const { return kind == Kind::kUscaled || kind == Kind::kSscaled; }
     bool integer() const { return kind == Kind::kUint || kind == Kind::kSint; }
     // The four components as shaders see them: floats' or integers' bits.

@@ -27,7 +27,7 @@ class TypesTest : public VulkanTest {
         VulkanTest::SetUp();
     }
 
-    // Of a fixture derived from this one, set before SetUp; their features follow dot_.
+    // What a derived fixture asks for, set before SetUp; its features follow dot_.
     std::vector<const char*> extra_extensions_;
 
     VkPhysicalDeviceShaderIntegerDotProductFeatures dot_{

@@ -18,7 +18,7 @@ inline uint16_t HalfBits(float value) {
                                  static_cast<uint32_t>(exponent + 14) << 10 | digits);
 }
 
-// Of a finite number.
+// The bits must be those of a finite number.
 inline float HalfValue(uint16_t bits) {
     const uint32_t exponent = bits >> 10 & 31;
     const auto digits = static_cast<float>(bits & 1023);

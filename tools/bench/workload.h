@@ -94,8 +94,8 @@ constexpr uint32_t kFmaChains = 8;
 constexpr uint32_t kFmaSteps = 1024;
 WorkloadResult CreateFmaChains(Device& device, uint32_t invocations);  // a multiple of 256
 WorkloadResult CreateSgemm(Device& device, uint32_t side);             // a multiple of 64
-// Of the matrix unit, with B packed beforehand; where the device multiplies no matrices of f32, as
-// CreateSgemm.
+// A product by the matrix unit, with B packed beforehand; where the device multiplies no matrices
+// of f32, the same as CreateSgemm.
 WorkloadResult CreateMatrixSgemm(Device& device, uint32_t side);  // a multiple of 64
 WorkloadResult CreateMandelbrot(Device& device, uint32_t side);   // a multiple of 16
 

@@ -152,7 +152,7 @@ Result<Tensor> Evaluate(const op::Contract& contract, Operands operands, const C
     FORNAX_ASSIGN_OR_RETURN(const Labels labels, SortLabels(contract, operands));
     FORNAX_ASSIGN_OR_RETURN(NewTensor result,
                             context.Allocate(contract.accumulate, labels.DimsOf(contract.result)));
-    // Of the operands as double or integers; the products of all of these sizes are within range.
+    // The budget counts the operands as double or integers; all of these products are within range.
     FORNAX_RETURN_IF_ERROR(context.budget.Check(
         sizeof(double) * static_cast<uint64_t>(operands[0].count() + operands[1].count())));
     uint64_t products = static_cast<uint64_t>(result.tensor.count());

@@ -27,7 +27,7 @@ using HostFunctions = std::map<std::string, HostFunction, std::less<>>;
 using States = std::map<std::string, Tensor, std::less<>>;
 
 struct InterpretOptions {
-    // Of all tensors that are alive at one time, without inputs and constants.
+    // The limit for all tensors that are alive at one time, without inputs and constants.
     uint64_t max_bytes = uint64_t{4} << 30;
     // Elements read, written and multiplied.
     uint64_t max_steps = uint64_t{1} << 40;

@@ -25,7 +25,7 @@ Tensor Integers(std::vector<int64_t> dims, std::vector<int64_t> values) {
     return Tensor::FromIntegers(std::move(dims), values);
 }
 
-// Of any element type, from numbers.
+// A tensor of any element type, from numbers.
 Tensor Of(ElementType element, std::vector<int64_t> dims, const std::vector<double>& values) {
     uint8_t* data = nullptr;
     Tensor tensor = Tensor::Zeros(element, std::move(dims), &data);

@@ -64,7 +64,7 @@ double Modulo(double a, double b) {
 }
 
 double Sigmoid(double x) {
-    // Of the two forms the one whose exponential does not overflow.
+    // The form is chosen whose exponential does not overflow.
     const double e = std::exp(-std::abs(x));
     return x >= 0 ? 1 / (1 + e) : e / (1 + e);
 }

@@ -397,7 +397,7 @@ Id Emitter::EncodeE8M0(Id value, Overflow overflow, Rounding rounding) {
     const Id exponent = Binary(Op::OpShiftRightLogical, bits, U(kF32Mantissa));
     const Id mantissa = Binary(Op::OpBitwiseAnd, bits, U(0x7FFFFF));
     const Id half = U(0x400000);
-    // Of numbers from 2^-126 on the exponent's code, one more if rounded up.
+    // A number from 2^-126 on becomes its exponent's code, or one more if it is rounded up.
     Id up = 0;
     if (rounding == Rounding::kNearestEven) {
         const Id odd = Test(Op::OpINotEqual, Binary(Op::OpBitwiseAnd, exponent, U(1)), U(0));
@@ -413,7 +413,7 @@ Id Emitter::EncodeE8M0(Id value, Overflow overflow, Rounding rounding) {
     } else {
         small_up = rounding == Rounding::kUp ? b_.ULess(half, mantissa) : b_.False();
     }
-    // Of the power below 2^-127 only what is rounded up to it is a number.
+    // Below 2^-127 only what is rounded up to it is a number.
     const bool saturate = overflow == Overflow::kSaturate;
     const uint32_t none = saturate ? 0 : 0xFF;
     Id below_half = U(none);

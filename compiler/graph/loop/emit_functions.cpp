@@ -171,7 +171,7 @@ Id Emitter::IntegerPower(ElementType type, Id a, Id b) {
     if (!IsSigned(type)) {
         return result[0];
     }
-    // Of negative exponents only 1 and -1 have powers that are not 0.
+    // With a negative exponent only 1 and -1 have powers that are not 0.
     const Id odd = Test(Op::OpINotEqual, Binary(Op::OpBitwiseAnd, b, one), zero);
     const Id sign = b_.Select(odd, minus_one, one);
     const Id fraction = b_.Select(Test(Op::OpIEqual, a, one), one,

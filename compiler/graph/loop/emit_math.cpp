@@ -107,7 +107,8 @@ Id Emitter::Power(Id x, Id y) {
     const Id infinite = b_.Select(shrinks, F(0), infinity);
     const Id y_infinite = equal(ext(GLSLstd450FAbs, y), infinity);
     power = b_.Select(y_infinite, b_.Select(equal(magnitude, F(1)), F(1), infinite), power);
-    // Of negative numbers the sign is the exponent's oddness; without whole exponent there is none.
+    // A negative base gives a negative power if the exponent is odd, and no power if the exponent
+    // is not whole.
     const Id whole = b_.Or(equal(ext(GLSLstd450Floor, y), y), y_infinite);
     const Id half = Binary(Op::OpFMul, y, F(0.5F));
     const Id odd =

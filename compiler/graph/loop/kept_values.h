@@ -15,7 +15,7 @@ struct KeptValue {
     ScalarId stored;   // the same at the row's point
 };
 
-// Of a kernel that is mapped to rows of a constant number of points along one loop, where this and
+// The kernel must be mapped to rows of a constant number of points along one loop, where this and
 // what is kept are few.
 std::vector<KeptValue> FindKeptValues(const Kernel& kernel, const Scope& scope);
 

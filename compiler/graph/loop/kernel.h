@@ -128,7 +128,7 @@ struct ArgReduce {
 };
 
 struct ScalarNode {
-    // Of the value. f16, bf16 and narrower floats are computed in f32 and rounded by casts and
+    // The value's type. f16, bf16 and narrower floats are computed in f32 and rounded by casts and
     // stores; integers wrap in their type.
     ElementType type = ElementType::kF32;
     std::variant<Constant, Load, Index, InRange, Map, Cast, Bitcast, Reduce, ArgReduce> value;

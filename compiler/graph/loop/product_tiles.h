@@ -18,7 +18,7 @@ struct TileAccess {
     Expr offset;              // over `row`, `depth` and the batch loops
     Expr stride;              // between rows, or between ks
     bool unit_depth = false;  // neighbours in k lie side by side; else neighbours in rows
-    // Of panels: row must be a multiple of 16, and memory has so many rows.
+    // Panels only: a row must be a multiple of 16, and memory has so many rows.
     std::optional<Expr> padded_rows;
 };
 

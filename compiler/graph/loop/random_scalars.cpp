@@ -10,7 +10,7 @@
 namespace fornax::graph::loop {
 namespace {
 
-// Of results that are wrong by more than this no use is made.
+// Results whose error is greater than this are not used.
 constexpr double kGreatestError = 0.05;
 
 }  // namespace

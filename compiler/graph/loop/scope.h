@@ -49,7 +49,7 @@ std::optional<ScalarId> ScalarOfSymbol(const Symbol& symbol);
 // "$v7".
 Symbol SymbolOfScalar(ScalarId scalar);
 
-// Of a kernel that Verify() accepts.
+// Verify() must accept the kernel.
 Scope FindScope(const Kernel& kernel);
 
 // The kernel's stores and those of its phases.

@@ -8,7 +8,8 @@ namespace fornax::graph {
 namespace {
 
 constexpr int64_t kMaxIterations = 1024;
-// Of all loops of a graph together; primitives, as a composite may be hundreds of them.
+// A limit for all loops of a graph together. It counts primitives, as a composite may be hundreds
+// of them.
 constexpr size_t kMaxUnrolledNodes = 20000;
 
 // Whether nothing in the graph has to run exactly when it is reached.

@@ -12,7 +12,7 @@
 
 namespace fornax::graph {
 
-// Of every tensor in memory: Vulkan's greatest minStorageBufferOffsetAlignment.
+// Every tensor in memory is aligned to Vulkan's greatest minStorageBufferOffsetAlignment.
 inline constexpr uint64_t kTensorAlignment = 256;
 
 // A buffer that is in use at every step of [first, last]. A size of 0 takes no room.

@@ -43,7 +43,8 @@ struct PlanBlock {
     std::string name;
     TensorType type;
     BlockKind kind = BlockKind::kTemporary;
-    // Of a constant: `strings` of one of strings. What a state holds at first, if not zeros.
+    // What a constant holds, as `strings` if it is one of strings, or what a state holds at first,
+    // if not zeros.
     Bytes data = nullptr;
     Strings strings = nullptr;
     // In use from step `first` to step `last`; inputs from 0 on, outputs to the end.

@@ -144,7 +144,7 @@ Plan PlanOfKernel(const PlanKernel& kernel, const Bindings& hints) {
     return plan;
 }
 
-// Of tensors with n and m as their last dimensions, where the template has two sizes or more.
+// The tensors have n and m as their last dimensions where the template has two sizes or more.
 Plan PlanOfTemplate(const Template& of) {
     const Symbol n("n"), m("m");
     std::vector<Expr> arguments;

@@ -55,7 +55,7 @@ class ModuleBuilder {
     Id Pointer(spv::StorageClass storage, Id type);
     // The type of a value.
     Id TypeOf(Id value) const { return types_[value]; }
-    // Of an integer or float type.
+    // The width of an integer or float type.
     uint32_t BitsOf(Id type) const;
 
     // --- Constants.

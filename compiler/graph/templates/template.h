@@ -42,7 +42,7 @@ struct TemplateBuffer {
 };
 
 struct Template {
-    // Of the kernel in shaders/. If there is one of this name with "_plain" behind it too, that is
+    // The kernel's name in shaders/. If there is one with "_plain" behind this name too, that is
     // the one for devices without arithmetic of subgroups.
     std::string_view name;
     // Push constants and specialisation constants 0, 1, ... are the parameters of either kind in

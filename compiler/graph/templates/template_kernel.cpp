@@ -16,7 +16,7 @@ Error Clause(std::string clause) {
     return {ErrorCode::kInvalidArgument, std::move(clause)};
 }
 
-// Of a declaration, so it parses.
+// The expression is part of a declaration, so it parses.
 Expr Parsed(std::string_view expression) {
     return *ParseExpr(expression);
 }
@@ -219,7 +219,7 @@ class Lines {
     }
     bool AtEnd() const { return text_.empty(); }
 
-    // Of the line that was taken last, or of the next one.
+    // The error names the line that was taken last, or the next one.
     Error Failure(std::string_view message) const {
         return {ErrorCode::kInvalidArgument,
                 fmt::format("Line {} of the template: {}.", number_, message)};
