@@ -56,6 +56,7 @@ struct AccessRecord {
     AccessForm form = AccessForm::kUnknown;
     AccessCheck check = AccessCheck::kNone;
     uint32_t runs = 0;  // kRuns: vector accesses
+    std::string plan;   // the loads, stores, shuffles and tests, if it was planned
     bool masked = false;
     uint32_t segment = 0;
     uint32_t loop = 0;   // the innermost loop around it: 1 + index in `constructs`; 0: none

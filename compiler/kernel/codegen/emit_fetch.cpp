@@ -1,7 +1,6 @@
 // What keeps memory busy: lines that are asked for before they are used, and stores that go past
 // the caches.
 #include <algorithm>
-#include <set>
 
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -18,8 +17,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr uint64_t kFetchAheadBytes = 4096;
-constexpr uint64_t kLeastFetchedBytes = 32;  // smaller accesses would ask for each line too often
+constexpr uint64_t kPrefetchDistance = 4096;  // bytes
 
 // Of the distance between two workgroups' places.
 constexpr uint32_t kMostStepOperations = 24;
@@ -36,35 +34,21 @@ constexpr uint64_t kStreamedBytes = 32u << 20;
 // come by there soon, be it in this loop, in the next sweep over a row or in the next workgroup; a
 // line too many costs less than one that is missing, and an address that nothing is at does no
 // harm.
-void Emitter::FetchAhead(const MemoryRegion& region,
-                         Value* address,
-                         uint64_t bytes,
-                         bool for_store) {
-    if (bytes < kLeastFetchedBytes) {
+void Emitter::Prefetch(const MemoryRegion& region,
+                       Value* address,
+                       llvm::ArrayRef<uint64_t> lines,
+                       bool for_store) {
+    if (lines.empty()) {
         return;
     }
-    Value* distance = region.fetch_distance;
+    Value* distance = region.prefetch_distance;
     if (!distance) {
-        distance = builder_.getInt64(kFetchAheadBytes);
+        distance = builder_.getInt64(kPrefetchDistance);
     }
     Value* first = builder_.CreateGEP(builder_.getInt8Ty(), address, distance);
-    for (uint64_t line = 0; line < bytes; line += kCacheLineBytes) {
+    for (uint64_t line : lines) {
         Value* ahead = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, line);
         FetchLine(builder_, ahead, CacheLevel::kAll, for_store);
-    }
-}
-
-// The lines in which the rows of an access start, each once.
-void Emitter::FetchRowsAhead(const MemoryRegion& region,
-                             Value* address,
-                             llvm::ArrayRef<uint64_t> lane_bytes) {
-    std::set<uint64_t> lines;
-    for (uint64_t bytes : lane_bytes) {
-        lines.insert(bytes / kCacheLineBytes * kCacheLineBytes);
-    }
-    for (uint64_t line : lines) {
-        FetchAhead(region, builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, line),
-                   kCacheLineBytes, true);
     }
 }
 
@@ -320,7 +304,8 @@ bool Emitter::StoreNarrowed(const MemoryRegion& region,
 void Emitter::StoreRun(const MemoryRegion& region,
                        Value* values,
                        Value* address,
-                       llvm::Align align) {
+                       llvm::Align align,
+                       llvm::ArrayRef<uint64_t> prefetches) {
     const uint64_t bytes = values->getType()->getPrimitiveSizeInBits() / 8;
     auto store = [&](Value* stored, llvm::Align known) {
         auto* access = builder_.CreateAlignedStore(stored, address, known);
@@ -355,9 +340,7 @@ void Emitter::StoreRun(const MemoryRegion& region,
     if (!StoreNarrowed(region, values, address, align)) {
         store(values, align);
     }
-    if (region.fetch_ahead) {
-        FetchAhead(region, address, bytes, true);
-    }
+    Prefetch(region, address, prefetches, true);
     if (end) {
         builder_.CreateBr(end);
         builder_.SetInsertPoint(end);
