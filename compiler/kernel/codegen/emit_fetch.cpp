@@ -1,6 +1,7 @@
 // What keeps memory busy: lines that are asked for before they are used, and stores that go past
 // the caches.
 #include <algorithm>
+#include <ranges>
 
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -19,7 +20,7 @@ namespace {
 
 constexpr uint64_t kPrefetchDistance = 4096;  // bytes
 
-// Of the distance between two workgroups' places.
+// The distance between two workgroups' places takes so many operations at most.
 constexpr uint32_t kMostStepOperations = 24;
 
 // A buffer of this size is gone from the caches near the processor before it is read again.
@@ -52,100 +53,84 @@ void Emitter::Prefetch(const MemoryRegion& region,
     }
 }
 
-// By how much the value is more in the workgroup that is next in x, as a scalar. Null if unknown or
-// too much to find out.
-Value* Emitter::WorkgroupStep(ir::ValueId value, uint32_t& budget) {
-    llvm::Type* type = ScalarType(context_, kernel_.type(value));
-    if (!steps_.DependsOnX(value)) {
-        return llvm::ConstantInt::get(type, 0);
+// An expression in 64 bits, made of values that all lanes share. Null if one of them is not at hand
+// or it is too much to compute.
+Value* Emitter::IndexValue(IndexExpr expr, uint32_t& budget) {
+    const IndexSum& sum = index_.algebra().sum(expr);
+    Value* value = builder_.getInt64(static_cast<uint64_t>(sum.constant));
+    for (const IndexSum::Part& part : sum.parts) {
+        Value* term = IndexValue(index_.algebra().term(part.term), budget);
+        if (!term) {
+            return nullptr;
+        }
+        Value* factor = builder_.getInt64(static_cast<uint64_t>(part.factor));
+        value = builder_.CreateAdd(value, builder_.CreateMul(term, factor));
     }
+    return value;
+}
+
+Value* Emitter::IndexValue(const IndexTerm& term, uint32_t& budget) {
     if (budget == 0) {
         return nullptr;
     }
     --budget;
-    const ir::Instruction* inst = kernel_.Definition(value);
-    if (!inst) {
-        const ir::ValueId start = steps_.StartOf(value);
-        return start.valid() ? WorkgroupStep(start, budget) : nullptr;
-    }
-    auto step = [&](size_t operand) { return WorkgroupStep(inst->operands[operand], budget); };
-    // The same in all workgroups, and there.
-    auto factor = [&](size_t operand) -> Value* {
-        const ir::ValueId id = inst->operands[operand];
+    if (term.kind == IndexTerm::Kind::kSymbol) {
+        const ir::ValueId id{term.symbol.number};
+        if (term.symbol.kind != IndexSymbol::Kind::kValue || !shapes_.shape(id).uniform()) {
+            return nullptr;
+        }
         const Held& held = held_[id.index];
         const bool here = held.raw && (held.epoch == epoch_ || held.epoch == 0);
-        return !steps_.DependsOnX(id) && shapes_.shape(id).uniform() && here ? held.raw : nullptr;
-    };
-    switch (inst->op) {
-        case Op::kBuiltin: {
-            const bool x = static_cast<ir::BuiltinId>(inst->imm) == ir::BuiltinId::kWorkgroupIdX;
-            return llvm::ConstantInt::get(type, x ? 1 : 0);
-        }
-        case Op::kIAdd:
-        case Op::kISub: {
-            Value* a = step(0);
-            Value* b = a ? step(1) : nullptr;
-            if (!b) {
-                return nullptr;
-            }
-            return inst->op == Op::kIAdd ? builder_.CreateAdd(a, b) : builder_.CreateSub(a, b);
-        }
-        case Op::kIMul:
-            for (size_t operand : {0, 1}) {
-                if (Value* by = factor(1 - operand)) {
-                    Value* a = step(operand);
-                    return a ? builder_.CreateMul(a, by) : nullptr;
-                }
-            }
-            return nullptr;
-        case Op::kShl:
-        case Op::kLShr: {
-            Value* by = factor(1);
-            Value* a = by ? step(0) : nullptr;
-            if (!a || a->getType() != by->getType()) {
-                return nullptr;
-            }
-            return inst->op == Op::kShl ? builder_.CreateShl(a, by) : builder_.CreateLShr(a, by);
-        }
-        // Quotients that go on from one workgroup to the next, and remainders that do not wrap.
-        case Op::kUDiv: {
-            Value* by = factor(1);
-            Value* a = by ? step(0) : nullptr;
-            return a ? builder_.CreateUDiv(a, by) : nullptr;
-        }
-        case Op::kURem:
-            return step(0);
-        case Op::kSelect: {
-            Value* a = step(1);
-            Value* b = a ? step(2) : nullptr;
-            const auto* zero = llvm::dyn_cast_or_null<llvm::ConstantInt>(a);
-            return b && zero && zero->isZero() ? b : b ? a : nullptr;
-        }
-        case Op::kZExt:
-        case Op::kSExt: {
-            Value* a = step(0);
-            return a ? builder_.CreateSExt(a, type) : nullptr;
-        }
-        default:
-            return nullptr;
+        return here ? builder_.CreateZExtOrTrunc(held.raw, builder_.getInt64Ty()) : nullptr;
     }
+    if (term.kind == IndexTerm::Kind::kProduct) {
+        Value* product = builder_.getInt64(1);
+        for (IndexTermId factor : term.factors) {
+            Value* value = product ? IndexValue(index_.algebra().term(factor), budget) : nullptr;
+            product = value ? builder_.CreateMul(product, value) : nullptr;
+        }
+        return product;
+    }
+    Value* operand = IndexValue(term.operand, budget);
+    Value* by = term.by.valid() ? IndexValue(term.by, budget) : builder_.getInt64(term.divisor);
+    if (!operand || !by) {
+        return nullptr;
+    }
+    if (term.kind == IndexTerm::Kind::kLowBits) {
+        return builder_.CreateAnd(operand, ~uint64_t{0} >> (64 - term.divisor));
+    }
+    by = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, by, builder_.getInt64(1));
+    return term.kind == IndexTerm::Kind::kQuotient ? builder_.CreateUDiv(operand, by)
+                                                   : builder_.CreateURem(operand, by);
 }
 
 // A workgroup that reads its row a second time has it in the cache, so memory would rest while it
 // computes: time to ask for what the next workgroup reads first.
 Value* Emitter::NextWorkgroupDistance(const ir::Instruction& load) {
-    return steps_.ComesBack(load) ? WorkgroupDistance(load.operands[1]) : nullptr;
+    return rereads_[load.results[0].index] ? WorkgroupDistance(load.operands[1]) : nullptr;
 }
 
-// i64. Null if it is unknown, or 0.
+// i64: how far apart the places are that neighbouring workgroups access. Null if it is unknown, or
+// 0.
 Value* Emitter::WorkgroupDistance(ir::ValueId offset) {
+    const IndexExpr step = index_.AlongWorkgroupX(offset);
     uint32_t budget = kMostStepOperations;
-    Value* step = WorkgroupStep(offset, budget);
-    auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(step);
-    if (!step || (constant && constant->isZero())) {
-        return nullptr;
-    }
-    return builder_.CreateSExt(step, builder_.getInt64Ty());
+    return step.valid() && index_.algebra().AsConstant(step) != 0 ? IndexValue(step, budget)
+                                                                  : nullptr;
+}
+
+// Whether the value differs between workgroups that come one after the other: between neighbours in
+// x, if the kernel asks for that number at all.
+bool Emitter::DiffersByWorkgroup(ir::ValueId value) {
+    const uint8_t axes = index_.algebra().axes(index_.Of(value));
+    const bool uses_x =
+        std::ranges::any_of(std::views::iota(0u, kernel_.num_insts()), [&](uint32_t i) {
+            const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
+            return inst.op == Op::kBuiltin &&
+                   static_cast<ir::BuiltinId>(inst.imm) == ir::BuiltinId::kWorkgroupIdX;
+        });
+    return (axes &
+            (uses_x ? kWorkgroupXAxis : kWorkgroupXAxis | kWorkgroupYAxis | kWorkgroupZAxis)) != 0;
 }
 
 // Whether the innermost loop, or the kernel outside of loops, has a long float function. Others run

@@ -82,11 +82,11 @@ Value* Emitter::HavePattern(const MemoryRegion& region,
 
 // Each workgroup loads what the one before did not, and its lanes take most of the bytes that they
 // span: rows of weights, for instance. A row may end before the processor has seen that it is one.
-bool Emitter::IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes) const {
+bool Emitter::IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes) {
     const bool between_barriers = std::ranges::any_of(constructs_, [&](const Construct& around) {
         return around.workgroup_level && kernel_.inst(around.inst).op == ir::Op::kLoop;
     });
-    if (between_barriers || pattern.shape.has_rows() || !steps_.Differs(offset)) {
+    if (between_barriers || pattern.shape.has_rows() || !DiffersByWorkgroup(offset)) {
         return false;
     }
     std::vector<int64_t> firsts = pattern.shape.offsets;

@@ -37,7 +37,6 @@
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/analysis/streams.h"
-#include "compiler/kernel/analysis/workgroup_steps.h"
 #include "compiler/kernel/codegen/current_shapes.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
@@ -45,6 +44,7 @@
 #include "compiler/kernel/codegen/memory_region.h"
 #include "compiler/kernel/codegen/prefetch_plan.h"
 #include "compiler/kernel/codegen/segment_layouts.h"
+#include "compiler/kernel/index/index_builder.h"
 
 namespace fornax::kernel {
 
@@ -356,7 +356,7 @@ class Emitter {
                              GuessedPattern& pattern,
                              ir::ValueId offset,
                              uint64_t bytes);
-    bool IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes) const;
+    bool IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes);
 
     // --- emit_packed.cpp ---
     struct PackedLoad {
@@ -481,10 +481,12 @@ class Emitter {
                   llvm::Value* address,
                   llvm::ArrayRef<uint64_t> lines,
                   bool for_store);
-    llvm::Value* WorkgroupStep(ir::ValueId value, uint32_t& budget);
+    llvm::Value* IndexValue(IndexExpr expr, uint32_t& budget);
+    llvm::Value* IndexValue(const IndexTerm& term, uint32_t& budget);
     bool FollowsProducts();
     llvm::Value* NextWorkgroupDistance(const ir::Instruction& load);
     llvm::Value* WorkgroupDistance(ir::ValueId offset);
+    bool DiffersByWorkgroup(ir::ValueId value);
 
     // --- emit_lane_reads.cpp ---
     llvm::Value* Permute(llvm::Value* vector, llvm::Value* lanes);  // lanes: modulo the width
@@ -579,7 +581,9 @@ class Emitter {
     std::vector<uint32_t> uses_;              // by value
     std::map<uint32_t, bool> computes_much_;  // by block
     std::map<uint32_t, bool> multiplies_;     // by block
-    const WorkgroupSteps steps_;
+    const std::vector<bool> rereads_;         // by a load's first result: see reread_buffers.h
+    // For hints: distances are those of one invocation, and sizes are taken to be round.
+    IndexBuilder index_;
     std::map<llvm::Value*, llvm::Value*> stream_masks_;  // by the size of the buffer
     bool streams_ = false;
     // By value: a product that all its uses may fuse with an addition.
