@@ -22,7 +22,7 @@ enum class AccessForm : uint8_t {
     kRuns,        // a few vector accesses and shuffles
     kRow,         // private memory: the lanes of an element lie side by side
     kStrided,     // vector accesses with a stride that is only known at run time
-    kGuessed,     // as guessed where a test at run time says so, otherwise a gather
+    kSpeculated,  // as is assumed where a test at run time says so, otherwise a gather
     kReduced,     // an atomic: the lanes' values combined, then one operation
     kGather,      // a gather or scatter instruction
     kLaneLoop,    // one lane after the other

@@ -26,7 +26,7 @@ struct AccessMemory {
     bool is_global = false;     // there is no base: offsets are device addresses
     bool by_lane = false;       // lanes have buffers of their own
     bool has_margins = false;   // hal::kSharedMemoryMargin on both sides may be read and written
-    bool ends_exactly = false;  // nothing behind the last byte that is asked for may be read
+    bool ends_exactly = false;  // nothing behind the last element's end may be read
     bool prefetches = false;    // a prefetch of what later accesses touch is worth it
 };
 
@@ -62,7 +62,7 @@ struct AccessPlan {
         uint32_t row = 0;
         uint64_t offset = 0;  // bytes from the row's lowest
         uint32_t count = 0;   // units
-        // Of its first unit: the place among all units that are loaded, or in `shuffle` for stores.
+        // Where its first unit is among all units that are loaded, or in `shuffle` for stores.
         uint32_t at = 0;
     };
 

@@ -82,8 +82,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
       conditions_(kernel.num_insts(), nullptr),
       uses_(kernel.num_values(), 0),
       rereads_(FindRereads(kernel)),
-      index_(kernel,
-             {.invocation = 0, .symbol_zeros = 12, .no_wrap = true, .alike_workgroups = true}),
+      index_(kernel, kHints),
       fusable_(kernel.num_values(), false),
       address_only_(FindAddressValues(kernel)) {
     // Fused multiply-add wherever the shader does not forbid it.

@@ -1,5 +1,4 @@
-// What keeps memory busy: lines that are asked for before they are used, and stores that go past
-// the caches.
+// What keeps memory busy: cache lines that are prefetched, and non-temporal stores.
 #include <algorithm>
 #include <ranges>
 
@@ -29,8 +28,8 @@ constexpr uint64_t kStreamedBytes = 32u << 20;
 }  // namespace
 
 // A store to a line that is in no cache waits until it is, and those behind it wait, too: the
-// processor asks for the lines of few stores at once. Loads do not hold each other up, so the line
-// of a later store is asked for like one. Loads among much arithmetic need the same, because the
+// processor has few requests of stores under way. Loads do not hold each other up, so the line of a
+// later store is prefetched like one. Loads among much arithmetic need the same, because the
 // processor does not look far enough ahead to meet the next ones. Accesses that run through memory
 // come by there soon, be it in this loop, in the next sweep over a row or in the next workgroup; a
 // line too many costs less than one that is missing, and an address that nothing is at does no
@@ -105,7 +104,7 @@ Value* Emitter::IndexValue(const IndexTerm& term, uint32_t& budget) {
 }
 
 // A workgroup that reads its row a second time has it in the cache, so memory would rest while it
-// computes: time to ask for what the next workgroup reads first.
+// computes: time to prefetch what the next workgroup reads first.
 Value* Emitter::NextWorkgroupDistance(const ir::Instruction& load) {
     return rereads_[load.results[0].index] ? WorkgroupDistance(load.operands[1]) : nullptr;
 }
@@ -182,7 +181,7 @@ bool Emitter::FollowsProducts() {
            });
 }
 
-// A store that goes past the caches need not read the line first, which is a third of the traffic
+// A non-temporal store need not read the line first, which is a third of the traffic
 // of a copy. Other processors may see it late (Intel SDM, vol. 1, 10.4.6.2), so it is only for
 // kernels that have no means of telling others of it but to end. And only for buffers that the
 // kernel does not load from.

@@ -122,7 +122,7 @@ bool Emitter::LoadGuessed(const MemoryRegion& region,
         inside.prefetch_distance = WorkgroupDistance(offset_id);
     }
     const auto offsets = [&] { return Vector(offset_id); };
-    recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
+    recorder_.Form(AccessForm::kSpeculated, AccessCheck::kSpan, 0);
     Value* guessed = HavePattern(region, *pattern, offset_id, bytes);
     const Offset offset{
         .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
@@ -153,7 +153,7 @@ bool Emitter::StoreGuessed(const MemoryRegion& region,
         return false;
     }
     const auto offsets = [&] { return Vector(offset_id); };
-    recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
+    recorder_.Form(AccessForm::kSpeculated, AccessCheck::kSpan, 0);
     Value* guessed = HavePattern(region, *pattern, offset_id,
                                  type->getPrimitiveSizeInBits() / 8 * values.size());
     const Offset offset{

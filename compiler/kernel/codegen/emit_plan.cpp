@@ -287,9 +287,9 @@ Emitter::Values Emitter::UnitsOf(Values elements, const AccessPlan& plan) {
     return PackWords(elements, plan.unit_bytes);
 }
 
-// Of elements that belong to these lanes, those at the beginning that are stored, where the mask is
-// known to cut off the rest: one narrower store, from which the next load can be forwarded, and
-// before which less is computed. 0 if the mask is none of that kind.
+// How many elements at the beginning are stored, where the mask is known to cut off the rest; each
+// belongs to one of `lane_of`. They are one narrower store, from which the next load can be
+// forwarded, and before which less is computed. 0 if the mask is none of that kind.
 unsigned Emitter::PrefixLanes(llvm::ArrayRef<int> lane_of) const {
     const auto* mask = llvm::dyn_cast_or_null<llvm::Constant>(mask_);
     if (!mask) {

@@ -2,8 +2,8 @@
 //
 //   emit.cpp          the function around the kernel: prologue, workgroup loop
 //   emit_regions.cpp  workgroup-level control flow, segments, values that live across barriers
-//   emit_prefetch.cpp what the next round of a loop will load
-//   emit_control.cpp  control flow inside a segment: branches, masks, blends
+//   emit_prefetch.cpp what the next iteration of a loop will load
+//   emit_control.cpp  control flow inside a barrier region: branches, masks, blends
 //   emit_full.cpp     the same where all lanes go one way
 //   emit_values.cpp   constants, built-ins, pure operations, uniform and varying forms of a value
 //   emit_memory.cpp   memory, and accesses to one address
@@ -582,8 +582,7 @@ class Emitter {
     std::map<uint32_t, bool> computes_much_;  // by block
     std::map<uint32_t, bool> multiplies_;     // by block
     const std::vector<bool> rereads_;         // by a load's first result: see reread_buffers.h
-    // For hints: distances are those of one invocation, and sizes are taken to be round.
-    IndexBuilder index_;
+    IndexBuilder index_;                      // for hints
     std::map<llvm::Value*, llvm::Value*> stream_masks_;  // by the size of the buffer
     bool streams_ = false;
     // By value: a product that all its uses may fuse with an addition.

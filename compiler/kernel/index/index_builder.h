@@ -28,6 +28,12 @@ struct IndexAssumptions {
     bool alike_workgroups = false;
 };
 
+// Distances of prefetches are those of one invocation, and sizes are taken to be round.
+inline constexpr IndexAssumptions kHints = {.invocation = 0,
+                                            .symbol_zeros = 12,
+                                            .no_wrap = true,
+                                            .alike_workgroups = true};
+
 class IndexBuilder {
   public:
     explicit IndexBuilder(const ir::Kernel& kernel, const IndexAssumptions& assumptions = {})
