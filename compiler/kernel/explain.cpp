@@ -18,8 +18,8 @@ const char* AccessFormName(AccessForm form) {
             return "row";
         case AccessForm::kStrided:
             return "strided";
-        case AccessForm::kGuessed:
-            return "guessed";
+        case AccessForm::kSpeculated:
+            return "speculated";
         case AccessForm::kReduced:
             return "reduced";
         case AccessForm::kGather:

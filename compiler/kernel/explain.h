@@ -22,7 +22,7 @@ enum class AccessForm : uint8_t {
     kRuns,        // a few vector accesses and shuffles
     kRow,         // private memory: the lanes of an element lie side by side
     kStrided,     // vector accesses with a stride that is only known at run time
-    kGuessed,     // as guessed where a test at run time says so, otherwise a gather
+    kSpeculated,  // as is assumed where a test at run time says so, otherwise a gather
     kReduced,     // an atomic: the lanes' values combined, then one operation
     kGather,      // a gather or scatter instruction
     kLaneLoop,    // one lane after the other
@@ -56,6 +56,7 @@ struct AccessRecord {
     AccessForm form = AccessForm::kUnknown;
     AccessCheck check = AccessCheck::kNone;
     uint32_t runs = 0;  // kRuns: vector accesses
+    std::string plan;   // the loads, stores, shuffles and tests, if it was planned
     bool masked = false;
     uint32_t segment = 0;
     uint32_t loop = 0;   // the innermost loop around it: 1 + index in `constructs`; 0: none

@@ -13,7 +13,7 @@ CODE_SUFFIXES = {".h", ".cpp", ".c", ".def", ".comp", ".glsl", ".py", ".sh", ".c
 CXX_SUFFIXES = {".h", ".cpp", ".c", ".def", ".comp", ".glsl"}
 
 KERNEL_FOLDERS = [f"compiler/kernel/{name}" for name in (
-    "ir", "index", "analysis", "transform", "codegen", "spirv", "interpret", "fuzz")]
+    "ir", "index", "analysis", "access", "transform", "codegen", "spirv", "interpret", "fuzz")]
 
 # Headers of the kernel compiler with entries of their own below: the one that all of it stands on, and the façade, which
 # only what stands above the compiler includes, so that a change of it does not rebuild the compiler.
@@ -43,10 +43,12 @@ MAY_INCLUDE = {
     "compiler/kernel/ir": ["base", "hal", KERNEL_BINDINGS],
     "compiler/kernel/index": ["base", "compiler/kernel/ir"],
     "compiler/kernel/analysis": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/index"],
+    "compiler/kernel/access": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/index",
+                               "compiler/kernel/analysis"],
     "compiler/kernel/transform": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/index",
                                   "compiler/kernel/analysis"],
     "compiler/kernel/codegen": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/index",
-                                "compiler/kernel/analysis"],
+                                "compiler/kernel/analysis", "compiler/kernel/access"],
     "compiler/kernel/spirv": ["base", "hal", "compiler/kernel", "compiler/kernel/ir"],
     "compiler/kernel/interpret": ["base", "hal", "compiler/kernel", "compiler/kernel/ir"],
     "compiler/kernel/fuzz": ["base", "hal", "compiler/kernel", *KERNEL_FOLDERS],

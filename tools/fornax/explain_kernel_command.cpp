@@ -25,7 +25,7 @@ constexpr const char* kNotes =
     "  one lane        a store of one lane's value       strided     vectors at a run-time stride\n"
     "  runs + shuffle  a few vector accesses             reduced     lanes combined, one atomic\n"
     "  row             private memory, lane by lane      gather      a gather or scatter\n"
-    "  guessed         vectors if a test allows it       lane loop   one lane after the other\n"
+    "  speculated      vectors if a test allows it       lane loop   one lane after the other\n"
     "checks: none, proven (needs none), span (one test for the vector), scalar, lanes (one each),\n"
     "clamped (moved inside)\n"
     "\n"

@@ -128,10 +128,11 @@ std::string Accesses(const KernelExplanation& e) {
     if (e.accesses.empty()) {
         return "\nmemory accesses: none\n";
     }
-    TextTable table({"memory", "operation", "type", "form", "check", "mask", "segment", "loop",
-                     "offset", "where"},
-                    {Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft,
-                     Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft});
+    TextTable table(
+        {"memory", "operation", "type", "form", "check", "mask", "segment", "loop", "offset",
+         "where", "plan"},
+        {Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft,
+         Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft});
     for (const kernel::AccessRecord& record : e.accesses) {
         std::string form = AccessFormName(record.form);
         if (record.form == AccessForm::kRuns) {
@@ -140,7 +141,7 @@ std::string Accesses(const KernelExplanation& e) {
         table.AddRow({record.memory, record.operation, record.type, form,
                       AccessCheckName(record.check), record.masked ? "yes" : "",
                       std::to_string(record.segment), LoopName(record.loop), record.shape,
-                      PlaceName(record.place)});
+                      PlaceName(record.place), record.plan});
     }
     return "\nmemory accesses\n" + table.Render(kIndent);
 }
@@ -238,6 +239,7 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
                                     {"shape", access.shape},
                                     {"form", AccessFormName(access.form)},
                                     {"runs", access.runs},
+                                    {"plan", access.plan},
                                     {"check", AccessCheckName(access.check)},
                                     {"masked", access.masked},
                                     {"segment", access.segment},

@@ -16,4 +16,29 @@ inline constexpr uint32_t kFewRuns = 4;
 // If the lanes' offsets are tested first, more runs cost more than the gather that they avoid.
 inline constexpr uint32_t kMaxAssumedRuns = 2 * kFewRuns;
 
+// An element that goes by an address of its own costs this much of a whole vector.
+inline constexpr double kElementCost = 1.5;
+
+// A shuffle draws from so many registers at most before LLVM takes too long for it.
+inline constexpr uint64_t kLongestShuffle = 8;
+
+// The elements of a few lanes are loaded as one piece if each has so many words at most, and narrow
+// ones if a piece has so many bytes at least.
+inline constexpr uint64_t kMaxPieceWords = 4;
+inline constexpr uint64_t kLeastPieceBytes = 16;
+
+// Words of a lane that are transposed in registers.
+inline constexpr uint64_t kMaxTransposedWords = 16;
+
+// Elements of a lane that may stay in the order of memory.
+inline constexpr uint64_t kMostPackedElements = 16;
+
+// Smaller accesses would prefetch each line too often.
+inline constexpr uint64_t kLeastPrefetchedBytes = 32;
+
+// Rows farther apart than this many strides, or offsets in bytes, would let the test of their bounds
+// overflow.
+inline constexpr uint64_t kMaxRowDistance = uint64_t{1} << 30;
+inline constexpr int64_t kMaxRowOffset = int64_t{1} << 40;
+
 }  // namespace fornax::kernel

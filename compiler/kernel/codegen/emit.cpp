@@ -1,5 +1,6 @@
 // The function around a kernel: prologue and the loop over workgroups.
 #include "compiler/kernel/codegen/emit.h"
+#include "compiler/kernel/analysis/reread_buffers.h"
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -81,7 +82,8 @@ Emitter::Emitter(const ir::Kernel& kernel,
       slot_owner_(kernel.num_values()),
       conditions_(kernel.num_insts(), nullptr),
       uses_(kernel.num_values(), 0),
-      steps_(kernel),
+      rereads_(FindRereads(kernel)),
+      index_(kernel, kHints),
       fusable_(kernel.num_values(), false),
       address_only_(FindAddressValues(kernel)) {
     module_.addModuleFlag(llvm::Module::Error, kQuickFlag, compact_ ? 1 : 0);

@@ -1,7 +1,6 @@
-// What keeps memory busy: lines that are asked for before they are used, and stores that go past
-// the caches.
+// What keeps memory busy: cache lines that are prefetched, and non-temporal stores.
 #include <algorithm>
-#include <set>
+#include <ranges>
 
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -18,10 +17,9 @@ using llvm::Value;
 
 namespace {
 
-constexpr uint64_t kFetchAheadBytes = 4096;
-constexpr uint64_t kLeastFetchedBytes = 32;  // smaller accesses would ask for each line too often
+constexpr uint64_t kPrefetchDistance = 4096;  // bytes
 
-// Of the distance between two workgroups' places.
+// The distance between two workgroups' places takes so many operations at most.
 constexpr uint32_t kMostStepOperations = 24;
 
 // A buffer of this size is gone from the caches near the processor before it is read again.
@@ -30,138 +28,108 @@ constexpr uint64_t kStreamedBytes = 32u << 20;
 }  // namespace
 
 // A store to a line that is in no cache waits until it is, and those behind it wait, too: the
-// processor asks for the lines of few stores at once. Loads do not hold each other up, so the line
-// of a later store is asked for like one. Loads among much arithmetic need the same, because the
+// processor has few requests of stores under way. Loads do not hold each other up, so the line of a
+// later store is prefetched like one. Loads among much arithmetic need the same, because the
 // processor does not look far enough ahead to meet the next ones. Accesses that run through memory
 // come by there soon, be it in this loop, in the next sweep over a row or in the next workgroup; a
 // line too many costs less than one that is missing, and an address that nothing is at does no
 // harm.
-void Emitter::FetchAhead(const MemoryRegion& region,
-                         Value* address,
-                         uint64_t bytes,
-                         bool for_store) {
-    if (bytes < kLeastFetchedBytes) {
+void Emitter::Prefetch(const MemoryRegion& region,
+                       Value* address,
+                       llvm::ArrayRef<uint64_t> lines,
+                       bool for_store) {
+    if (lines.empty()) {
         return;
     }
-    Value* distance = region.fetch_distance;
+    Value* distance = region.prefetch_distance;
     if (!distance) {
-        distance = builder_.getInt64(kFetchAheadBytes);
+        distance = builder_.getInt64(kPrefetchDistance);
     }
     Value* first = builder_.CreateGEP(builder_.getInt8Ty(), address, distance);
-    for (uint64_t line = 0; line < bytes; line += kCacheLineBytes) {
+    for (uint64_t line : lines) {
         Value* ahead = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, line);
         FetchLine(builder_, ahead, CacheLevel::kAll, for_store);
     }
 }
 
-// The lines in which the rows of an access start, each once.
-void Emitter::FetchRowsAhead(const MemoryRegion& region,
-                             Value* address,
-                             llvm::ArrayRef<uint64_t> lane_bytes) {
-    std::set<uint64_t> lines;
-    for (uint64_t bytes : lane_bytes) {
-        lines.insert(bytes / kCacheLineBytes * kCacheLineBytes);
+// An expression in 64 bits, made of values that all lanes share. Null if one of them is not at hand
+// or it is too much to compute.
+Value* Emitter::IndexValue(IndexExpr expr, uint32_t& budget) {
+    const IndexSum& sum = index_.algebra().sum(expr);
+    Value* value = builder_.getInt64(static_cast<uint64_t>(sum.constant));
+    for (const IndexSum::Part& part : sum.parts) {
+        Value* term = IndexValue(index_.algebra().term(part.term), budget);
+        if (!term) {
+            return nullptr;
+        }
+        Value* factor = builder_.getInt64(static_cast<uint64_t>(part.factor));
+        value = builder_.CreateAdd(value, builder_.CreateMul(term, factor));
     }
-    for (uint64_t line : lines) {
-        FetchAhead(region, builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, line),
-                   kCacheLineBytes, true);
-    }
+    return value;
 }
 
-// By how much the value is more in the workgroup that is next in x, as a scalar. Null if unknown or
-// too much to find out.
-Value* Emitter::WorkgroupStep(ir::ValueId value, uint32_t& budget) {
-    llvm::Type* type = ScalarType(context_, kernel_.type(value));
-    if (!steps_.DependsOnX(value)) {
-        return llvm::ConstantInt::get(type, 0);
-    }
+Value* Emitter::IndexValue(const IndexTerm& term, uint32_t& budget) {
     if (budget == 0) {
         return nullptr;
     }
     --budget;
-    const ir::Instruction* inst = kernel_.Definition(value);
-    if (!inst) {
-        const ir::ValueId start = steps_.StartOf(value);
-        return start.valid() ? WorkgroupStep(start, budget) : nullptr;
-    }
-    auto step = [&](size_t operand) { return WorkgroupStep(inst->operands[operand], budget); };
-    // The same in all workgroups, and there.
-    auto factor = [&](size_t operand) -> Value* {
-        const ir::ValueId id = inst->operands[operand];
+    if (term.kind == IndexTerm::Kind::kSymbol) {
+        const ir::ValueId id{term.symbol.number};
+        if (term.symbol.kind != IndexSymbol::Kind::kValue || !shapes_.shape(id).uniform()) {
+            return nullptr;
+        }
         const Held& held = held_[id.index];
         const bool here = held.raw && (held.epoch == epoch_ || held.epoch == 0);
-        return !steps_.DependsOnX(id) && shapes_.shape(id).uniform() && here ? held.raw : nullptr;
-    };
-    switch (inst->op) {
-        case Op::kBuiltin: {
-            const bool x = static_cast<ir::BuiltinId>(inst->imm) == ir::BuiltinId::kWorkgroupIdX;
-            return llvm::ConstantInt::get(type, x ? 1 : 0);
-        }
-        case Op::kIAdd:
-        case Op::kISub: {
-            Value* a = step(0);
-            Value* b = a ? step(1) : nullptr;
-            if (!b) {
-                return nullptr;
-            }
-            return inst->op == Op::kIAdd ? builder_.CreateAdd(a, b) : builder_.CreateSub(a, b);
-        }
-        case Op::kIMul:
-            for (size_t operand : {0, 1}) {
-                if (Value* by = factor(1 - operand)) {
-                    Value* a = step(operand);
-                    return a ? builder_.CreateMul(a, by) : nullptr;
-                }
-            }
-            return nullptr;
-        case Op::kShl:
-        case Op::kLShr: {
-            Value* by = factor(1);
-            Value* a = by ? step(0) : nullptr;
-            if (!a || a->getType() != by->getType()) {
-                return nullptr;
-            }
-            return inst->op == Op::kShl ? builder_.CreateShl(a, by) : builder_.CreateLShr(a, by);
-        }
-        // Quotients that go on from one workgroup to the next, and remainders that do not wrap.
-        case Op::kUDiv: {
-            Value* by = factor(1);
-            Value* a = by ? step(0) : nullptr;
-            return a ? builder_.CreateUDiv(a, by) : nullptr;
-        }
-        case Op::kURem:
-            return step(0);
-        case Op::kSelect: {
-            Value* a = step(1);
-            Value* b = a ? step(2) : nullptr;
-            const auto* zero = llvm::dyn_cast_or_null<llvm::ConstantInt>(a);
-            return b && zero && zero->isZero() ? b : b ? a : nullptr;
-        }
-        case Op::kZExt:
-        case Op::kSExt: {
-            Value* a = step(0);
-            return a ? builder_.CreateSExt(a, type) : nullptr;
-        }
-        default:
-            return nullptr;
+        return here ? builder_.CreateZExtOrTrunc(held.raw, builder_.getInt64Ty()) : nullptr;
     }
+    if (term.kind == IndexTerm::Kind::kProduct) {
+        Value* product = builder_.getInt64(1);
+        for (IndexTermId factor : term.factors) {
+            Value* value = product ? IndexValue(index_.algebra().term(factor), budget) : nullptr;
+            product = value ? builder_.CreateMul(product, value) : nullptr;
+        }
+        return product;
+    }
+    Value* operand = IndexValue(term.operand, budget);
+    Value* by = term.by.valid() ? IndexValue(term.by, budget) : builder_.getInt64(term.divisor);
+    if (!operand || !by) {
+        return nullptr;
+    }
+    if (term.kind == IndexTerm::Kind::kLowBits) {
+        return builder_.CreateAnd(operand, ~uint64_t{0} >> (64 - term.divisor));
+    }
+    by = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, by, builder_.getInt64(1));
+    return term.kind == IndexTerm::Kind::kQuotient ? builder_.CreateUDiv(operand, by)
+                                                   : builder_.CreateURem(operand, by);
 }
 
 // A workgroup that reads its row a second time has it in the cache, so memory would rest while it
-// computes: time to ask for what the next workgroup reads first.
+// computes: time to prefetch what the next workgroup reads first.
 Value* Emitter::NextWorkgroupDistance(const ir::Instruction& load) {
-    return steps_.ComesBack(load) ? WorkgroupDistance(load.operands[1]) : nullptr;
+    return rereads_[load.results[0].index] ? WorkgroupDistance(load.operands[1]) : nullptr;
 }
 
-// i64. Null if it is unknown, or 0.
+// i64: how far apart the places are that neighbouring workgroups access. Null if it is unknown, or
+// 0.
 Value* Emitter::WorkgroupDistance(ir::ValueId offset) {
+    const IndexExpr step = index_.AlongWorkgroupX(offset);
     uint32_t budget = kMostStepOperations;
-    Value* step = WorkgroupStep(offset, budget);
-    auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(step);
-    if (!step || (constant && constant->isZero())) {
-        return nullptr;
-    }
-    return builder_.CreateSExt(step, builder_.getInt64Ty());
+    return step.valid() && index_.algebra().AsConstant(step) != 0 ? IndexValue(step, budget)
+                                                                  : nullptr;
+}
+
+// Whether the value differs between workgroups that come one after the other: between neighbours in
+// x, if the kernel asks for that number at all.
+bool Emitter::DiffersByWorkgroup(ir::ValueId value) {
+    const uint8_t axes = index_.algebra().axes(index_.Of(value));
+    const bool uses_x =
+        std::ranges::any_of(std::views::iota(0u, kernel_.num_insts()), [&](uint32_t i) {
+            const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
+            return inst.op == Op::kBuiltin &&
+                   static_cast<ir::BuiltinId>(inst.imm) == ir::BuiltinId::kWorkgroupIdX;
+        });
+    return (axes &
+            (uses_x ? kWorkgroupXAxis : kWorkgroupXAxis | kWorkgroupYAxis | kWorkgroupZAxis)) != 0;
 }
 
 // Whether the innermost loop, or the kernel outside of loops, has a long float function. Others run
@@ -213,7 +181,7 @@ bool Emitter::FollowsProducts() {
            });
 }
 
-// A store that goes past the caches need not read the line first, which is a third of the traffic
+// A non-temporal store need not read the line first, which is a third of the traffic
 // of a copy. Other processors may see it late (Intel SDM, vol. 1, 10.4.6.2), so it is only for
 // kernels that have no means of telling others of it but to end. And only for buffers that the
 // kernel does not load from.
@@ -320,7 +288,8 @@ bool Emitter::StoreNarrowed(const MemoryRegion& region,
 void Emitter::StoreRun(const MemoryRegion& region,
                        Value* values,
                        Value* address,
-                       llvm::Align align) {
+                       llvm::Align align,
+                       llvm::ArrayRef<uint64_t> prefetches) {
     const uint64_t bytes = values->getType()->getPrimitiveSizeInBits() / 8;
     auto store = [&](Value* stored, llvm::Align known) {
         auto* access = builder_.CreateAlignedStore(stored, address, known);
@@ -355,9 +324,7 @@ void Emitter::StoreRun(const MemoryRegion& region,
     if (!StoreNarrowed(region, values, address, align)) {
         store(values, align);
     }
-    if (region.fetch_ahead) {
-        FetchAhead(region, address, bytes, true);
-    }
+    Prefetch(region, address, prefetches, true);
     if (end) {
         builder_.CreateBr(end);
         builder_.SetInsertPoint(end);

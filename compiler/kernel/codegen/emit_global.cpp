@@ -2,7 +2,7 @@
 // lanes (descriptors chosen by an index that is not uniform, pointers chosen at run time).
 //
 // A device address with a uniform base and lane constants goes the way of any other access
-// (emit_patterns.cpp); here is what is left over: a full address a lane.
+// (emit_plan.cpp); here is what is left over: a full address a lane.
 #include "compiler/kernel/codegen/emitter.h"
 #include "hal/kernel_abi.h"
 
@@ -17,6 +17,7 @@ using Bounds = MemoryRegion::Bounds;
 MemoryRegion Emitter::GlobalRegion(const ir::Instruction& inst) {
     MemoryRegion region;
     region.is_global = true;
+    region.ends_exactly = true;
     region.is_volatile = inst.flags & ir::kVolatile;
     region.scope = scopes_[0];
     region.noalias = noalias_[0];

@@ -15,20 +15,15 @@ namespace fornax::kernel {
 using llvm::Value;
 using Bounds = MemoryRegion::Bounds;
 
-// A pattern that the lanes' offsets probably have, and that would be worth having.
-std::optional<GuessedPattern> Emitter::GuessPattern(ir::ValueId offset,
-                                                    llvm::Type* type,
-                                                    size_t count,
-                                                    bool store) {
+// A pattern that the lanes' offsets probably have.
+std::optional<GuessedPattern> Emitter::GuessPattern(ir::ValueId offset) {
     if (compact_ || lanes_ == 1 || shapes_.shape(offset).uniform()) {
         return {};
     }
     GuessedPattern pattern{.guesses = LaneGuesses(kernel_, shapes_.get())};
     const LaneGuesses::Guess guess = pattern.guesses.Of(offset);
-    if (!guess || pattern.guesses.IsSame(offset)) {
-        return {};
-    }
-    if (guess->HasRows() && kernel_.type(offset) != ir::Type::kI32) {
+    if (!guess || pattern.guesses.IsSame(offset) ||
+        (guess->HasRows() && kernel_.type(offset) != ir::Type::kI32)) {
         return {};
     }
     pattern.lowest = *std::ranges::min_element(guess->offsets);
@@ -36,13 +31,6 @@ std::optional<GuessedPattern> Emitter::GuessPattern(ir::ValueId offset,
     pattern.shape.rows = guess->rows;
     for (int64_t lane : guess->offsets) {
         pattern.shape.offsets.push_back(lane - pattern.lowest);
-    }
-    const uint64_t element = type->getPrimitiveSizeInBits() / 8;
-    const auto layout = MakeLaneLayout(pattern.shape, element, count, store ? 0 : kRunGapBytes);
-    if (!layout || layout->num_runs > kMaxAssumedRuns ||
-        !(store ? WorthStoringRuns(*layout, lanes_, count)
-                : WorthLoadingRuns(*layout, lanes_, count))) {
-        return {};
     }
     return pattern;
 }
@@ -92,25 +80,13 @@ Value* Emitter::HavePattern(const MemoryRegion& region,
     return all;
 }
 
-// An access for which the test has said yes.
-void Emitter::AsGuessed(const MemoryRegion& region,
-                        const GuessedPattern& pattern,
-                        llvm::function_ref<void(const MemoryRegion&, Offset&)> access) {
-    MemoryRegion inside = region;
-    inside.bounds = Bounds::kTrusted;
-    Offset offset{.shape = &pattern.shape, .scalar = pattern.base, .stride = pattern.stride};
-    Value* mask = std::exchange(mask_, nullptr);
-    access(inside, offset);
-    mask_ = mask;
-}
-
 // Each workgroup loads what the one before did not, and its lanes take most of the bytes that they
 // span: rows of weights, for instance. A row may end before the processor has seen that it is one.
-bool Emitter::IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes) const {
+bool Emitter::IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes) {
     const bool between_barriers = std::ranges::any_of(constructs_, [&](const Construct& around) {
         return around.workgroup_level && kernel_.inst(around.inst).op == ir::Op::kLoop;
     });
-    if (between_barriers || pattern.shape.has_rows() || !steps_.Differs(offset)) {
+    if (between_barriers || pattern.shape.has_rows() || !DiffersByWorkgroup(offset)) {
         return false;
     }
     std::vector<int64_t> firsts = pattern.shape.offsets;
@@ -122,38 +98,40 @@ bool Emitter::IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint
     return 2 * taken > static_cast<uint64_t>(firsts.back()) + bytes;
 }
 
+// Where the pattern is tested, all lanes are active and inside.
 bool Emitter::LoadGuessed(const MemoryRegion& region,
                           ir::ValueId offset_id,
                           llvm::Type* type,
                           size_t count,
                           Values& results,
                           Value*& packed) {
-    std::optional<GuessedPattern> pattern = GuessPattern(offset_id, type, count, false);
+    std::optional<GuessedPattern> pattern = GuessPattern(offset_id);
     if (!pattern) {
         return false;
     }
     const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * count;
-    const auto offsets = [&] { return Vector(offset_id); };
-    recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
-    MemoryRegion streamed = region;
-    if (IsStreamed(*pattern, offset_id, bytes)) {
-        streamed.fetch_ahead = true;
-        if (!streamed.fetch_distance) {
-            streamed.fetch_distance = WorkgroupDistance(offset_id);
-        }
+    MemoryRegion inside = region;
+    inside.bounds = Bounds::kTrusted;
+    const bool streamed = IsStreamed(*pattern, offset_id, bytes);
+    inside.prefetches |= streamed;
+    const AccessPlan plan = PlanOf(inside, pattern->shape, type, count, false, false);
+    if (plan.by_lane() || plan.layout.num_runs > kMaxAssumedRuns) {
+        return false;
     }
+    if (streamed && !inside.prefetch_distance) {
+        inside.prefetch_distance = WorkgroupDistance(offset_id);
+    }
+    const auto offsets = [&] { return Vector(offset_id); };
+    recorder_.Form(AccessForm::kSpeculated, AccessCheck::kSpan, 0);
     Value* guessed = HavePattern(region, *pattern, offset_id, bytes);
+    const Offset offset{
+        .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
     results = PackedEitherWay(
         guessed, "load_guessed",
         [&] {
-            Values values;
-            AsGuessed(streamed, *pattern, [&](const MemoryRegion& inside, Offset& offset) {
-                if (!(offset.shape->has_rows()
-                          ? LoadRuns(inside, offset, type, count, offsets, values, packed)
-                          : LoadPattern(inside, offset, type, count, offsets, values, packed))) {
-                    values = Gather(inside, offsets(), type, count);
-                }
-            });
+            Value* mask = std::exchange(mask_, nullptr);
+            Values values = LoadPlanned({inside, offset, plan, offsets}, type, count, packed);
+            mask_ = mask;
             return values;
         },
         [&] { return Gather(region, offsets(), type, count); }, packed);
@@ -164,24 +142,28 @@ bool Emitter::StoreGuessed(const MemoryRegion& region,
                            ir::ValueId offset_id,
                            llvm::ArrayRef<Value*> values) {
     llvm::Type* type = values[0]->getType()->getScalarType();
-    std::optional<GuessedPattern> pattern = GuessPattern(offset_id, type, values.size(), true);
+    std::optional<GuessedPattern> pattern = GuessPattern(offset_id);
     if (!pattern) {
         return false;
     }
-    const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * values.size();
+    MemoryRegion inside = region;
+    inside.bounds = Bounds::kTrusted;
+    const AccessPlan plan = PlanOf(inside, pattern->shape, type, values.size(), true, false);
+    if (plan.by_lane() || !plan.layout.dense || plan.layout.num_runs > kMaxAssumedRuns) {
+        return false;
+    }
     const auto offsets = [&] { return Vector(offset_id); };
-    recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
-    Value* guessed = HavePattern(region, *pattern, offset_id, bytes);
+    recorder_.Form(AccessForm::kSpeculated, AccessCheck::kSpan, 0);
+    Value* guessed = HavePattern(region, *pattern, offset_id,
+                                 type->getPrimitiveSizeInBits() / 8 * values.size());
+    const Offset offset{
+        .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
     EitherWay(
         guessed, "store_guessed",
         [&] {
-            AsGuessed(region, *pattern, [&](const MemoryRegion& inside, Offset& offset) {
-                if (!(offset.shape->has_rows()
-                          ? StoreRuns(inside, offset, values, offsets)
-                          : StorePattern(inside, offset, values, offsets, nullptr))) {
-                    Scatter(inside, offsets(), values);
-                }
-            });
+            Value* mask = std::exchange(mask_, nullptr);
+            StorePlanned({inside, offset, plan, offsets}, values, nullptr);
+            mask_ = mask;
             return Values();
         },
         [&] {

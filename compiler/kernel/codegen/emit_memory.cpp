@@ -1,7 +1,6 @@
-// Memory: regions, bounds and the forms of an access that need no knowledge of its pattern. An
-// access with a uniform offset is a scalar one; one whose lane offsets are compile-time constants,
-// or such and multiples of one stride, goes to emit_patterns.cpp; anything else is a gather or
-// scatter.
+// Memory: regions, bounds, and loads and stores. An access is planned first (access/access_plan.h):
+// one to one address is emitted here, one by runs of memory in emit_plan.cpp; anything else is
+// tried as a speculation (emit_guessed.cpp) or becomes a gather or scatter.
 #include <algorithm>
 
 #include <llvm/IR/IntrinsicsX86.h>
@@ -29,6 +28,7 @@ MemoryRegion Emitter::BufferRegion(const ir::Instruction& inst, ir::ValueId buff
     if (descriptor.by_lane()) {
         region.lane_bases = descriptor.address;
         region.lane_sizes = descriptor.size;
+        region.by_lane = true;
     } else {
         region.base = descriptor.address;
         region.size = descriptor.size;
@@ -79,6 +79,7 @@ MemoryRegion Emitter::PushRegion() {
     MemoryRegion region;
     region.base = push_constants_;
     region.known_size = hal::kPushConstantBytes;
+    region.ends_exactly = true;
     region.size = builder_.getInt64(region.known_size);
     region.bounds = Bounds::kClamped;
     region.invariant = true;
@@ -367,22 +368,16 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
     }
     Values values;
     Value* packed = nullptr;
-    const bool scalar = (offset.shape->uniform() || lanes_ == 1) && !region.lane_bases;
+    const size_t count = inst.results.size();
+    const auto offsets = [&] { return Vector(offset_id); };
+    const AccessPlan plan = PlanOf(region, *offset.shape, type, count, false, mask_ != nullptr);
+    const bool scalar = plan.method == AccessPlan::Method::kOneAddress;
     if (scalar) {
-        values = LoadUniform(region, offset.scalar, type, inst.results.size());
-    } else {
-        const auto offsets = [&] { return Vector(offset_id); };
-        const size_t count = inst.results.size();
-        const bool one_base = !region.lane_bases;
-        const bool selected =
-            (one_base && offset.shape->pattern() &&
-             LoadPattern(region, offset, type, count, offsets, values, packed)) ||
-            (one_base && offset.shape->has_rows() &&
-             LoadRuns(region, offset, type, count, offsets, values, packed)) ||
-            (one_base && LoadGuessed(region, offset_id, type, count, values, packed));
-        if (!selected) {
-            values = Gather(region, offsets(), type, count);
-        }
+        values = LoadUniform(region, offset.scalar, type, count);
+    } else if (!plan.by_lane()) {
+        values = LoadPlanned({region, offset, plan, offsets}, type, count, packed);
+    } else if (region.by_lane || !LoadGuessed(region, offset_id, type, count, values, packed)) {
+        values = Gather(region, offsets(), type, count);
     }
     if (region.is_volatile) {
         CompilerFence();
@@ -404,7 +399,9 @@ void Emitter::EmitStore(const MemoryRegion& region,
     if (region.is_volatile) {
         CompilerFence();
     }
-    if ((offset.shape->uniform() || lanes_ == 1) && !region.lane_bases) {
+    const AccessPlan plan = PlanOf(region, *offset.shape, MemoryType(kernel_.type(values[0])),
+                                   values.size(), true, mask_ != nullptr);
+    if (plan.method == AccessPlan::Method::kOneAddress) {
         StoreUniform(region, offset.scalar, values);
     } else {
         Values vectors;
@@ -412,13 +409,10 @@ void Emitter::EmitStore(const MemoryRegion& region,
             vectors.push_back(ToMemory(Vector(value)));
         }
         const auto offsets = [&] { return Vector(offset_id); };
-        const bool one_base = !region.lane_bases;
-        const bool selected =
-            (one_base && offset.shape->pattern() &&
-             StorePattern(region, offset, vectors, offsets, Packed(values))) ||
-            (one_base && !offset.shape->varying() && StoreRuns(region, offset, vectors, offsets)) ||
-            (one_base && StoreGuessed(region, offset_id, vectors));
-        if (!selected) {
+        if (!plan.by_lane()) {
+            Value* packed = plan.is_packed ? Packed(values) : nullptr;
+            StorePlanned({region, offset, plan, offsets}, vectors, packed);
+        } else if (region.by_lane || !StoreGuessed(region, offset_id, vectors)) {
             Scatter(region, offsets(), vectors);
         }
     }
@@ -432,18 +426,18 @@ void Emitter::EmitMemory(const ir::Instruction& inst) {
     switch (inst.op) {
         case Op::kLoadBuffer: {
             MemoryRegion region = BufferRegion(inst, operands[0]);
-            region.fetch_distance =
+            region.prefetch_distance =
                 FollowsProducts() ? WorkgroupDistance(operands[1]) : NextWorkgroupDistance(inst);
-            region.fetch_ahead =
-                !region.is_volatile && (fetches_loads_ || ComputesMuch() || region.fetch_distance);
+            region.prefetches = !region.is_volatile &&
+                                (fetches_loads_ || ComputesMuch() || region.prefetch_distance);
             EmitLoad(inst, region, operands[1]);
             return;
         }
         case Op::kStoreBuffer: {
             MemoryRegion region = BufferRegion(inst, operands[0]);
-            region.fetch_ahead = !region.is_volatile && !IsLoaded(inst);
+            region.prefetches = !region.is_volatile && !IsLoaded(inst);
             if (FollowsProducts()) {
-                region.fetch_distance = WorkgroupDistance(operands[1]);
+                region.prefetch_distance = WorkgroupDistance(operands[1]);
             }
             region.stream_mask = StreamMask(inst, region);
             EmitStore(region, operands[1], operands.subspan(2));
@@ -451,13 +445,13 @@ void Emitter::EmitMemory(const ir::Instruction& inst) {
         }
         case Op::kLoadGlobal: {
             MemoryRegion region = GlobalRegion(inst);
-            region.fetch_ahead = !region.is_volatile && (fetches_loads_ || ComputesMuch());
+            region.prefetches = !region.is_volatile && (fetches_loads_ || ComputesMuch());
             EmitLoad(inst, region, operands[0]);
             return;
         }
         case Op::kStoreGlobal: {
             MemoryRegion region = GlobalRegion(inst);
-            region.fetch_ahead = !region.is_volatile && !IsLoaded(inst);
+            region.prefetches = !region.is_volatile && !IsLoaded(inst);
             EmitStore(region, operands[0], operands.subspan(1));
             return;
         }

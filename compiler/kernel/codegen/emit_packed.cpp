@@ -3,8 +3,6 @@
 // vector an element: then neither side shuffles. Such a value is "packed": element i of lane l is
 // at l * count + i. Loads leave their packed form beside the vectors of lanes, a store asks whether
 // all of its values can be had packed, and LLVM deletes the forms that nobody used.
-#include <bit>
-
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 
@@ -16,7 +14,6 @@ using llvm::Value;
 namespace {
 
 constexpr uint32_t kMostPackedOperations = 64;  // of one store
-constexpr size_t kMostPackedElements = 16;      // of a lane
 
 // Operations of one instruction or few for vectors of any length.
 bool CanPack(Op op) {
@@ -58,10 +55,6 @@ bool CanPack(Op op) {
 }
 
 }  // namespace
-
-bool Emitter::PackableRun(size_t count) {
-    return count >= 2 && count <= kMostPackedElements && std::has_single_bit(count);
-}
 
 Value* Emitter::Pack(llvm::ArrayRef<Value*> columns) {
     const auto count = static_cast<unsigned>(columns.size());

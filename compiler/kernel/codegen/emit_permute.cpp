@@ -151,19 +151,7 @@ Value* Emitter::Permute(llvm::ArrayRef<Value*> parts, llvm::ArrayRef<int> pick) 
     while (!std::has_single_bit(level.size())) {
         level.push_back(llvm::PoisonValue::get(level[0]->getType()));
     }
-    while (level.size() > 1) {
-        const unsigned width = Width(level[0]);
-        Picks all;
-        for (unsigned i = 0; i < width * 2; ++i) {
-            all.push_back(static_cast<int>(i));
-        }
-        std::vector<Value*> joined;
-        for (size_t i = 0; i < level.size(); i += 2) {
-            joined.push_back(builder_.CreateShuffleVector(level[i], level[i + 1], all));
-        }
-        level = std::move(joined);
-    }
-    return Slice(level[0], 0, static_cast<unsigned>(pick.size()));
+    return Slice(JoinAll(level), 0, static_cast<unsigned>(pick.size()));
 }
 
 }  // namespace fornax::kernel

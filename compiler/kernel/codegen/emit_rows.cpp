@@ -14,8 +14,6 @@ using Values = llvm::SmallVector<Value*, 4>;
 
 namespace {
 
-constexpr size_t kMaxRowWords = 16;
-
 unsigned Width(const Value* vector) {
     return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
 }
@@ -37,33 +35,6 @@ Value* Zip(llvm::IRBuilderBase& builder, Value* a, Value* b, bool high) {
         pick.push_back(i / 2 + (high ? width / 2 : 0) + (i % 2 ? width : 0));
     }
     return builder.CreateShuffleVector(a, b, pick);
-}
-
-Value* Part(llvm::IRBuilderBase& builder, Value* vector, unsigned first, unsigned count) {
-    if (first == 0 && count == Width(vector)) {
-        return vector;
-    }
-    llvm::SmallVector<int, 64> pick;
-    for (unsigned i = 0; i < count; ++i) {
-        pick.push_back(static_cast<int>(first + i));
-    }
-    return builder.CreateShuffleVector(vector, pick);
-}
-
-// A power of two of vectors, end to end.
-Value* Join(llvm::IRBuilderBase& builder, Values parts) {
-    while (parts.size() > 1) {
-        Values joined;
-        llvm::SmallVector<int, 64> all;
-        for (unsigned i = 0; i < Width(parts[0]) * 2; ++i) {
-            all.push_back(static_cast<int>(i));
-        }
-        for (size_t i = 0; i < parts.size(); i += 2) {
-            joined.push_back(builder.CreateShuffleVector(parts[i], parts[i + 1], all));
-        }
-        parts = joined;
-    }
-    return parts[0];
 }
 
 // `vectors` end to end hold rows of vectors.size() words; afterwards each holds one column. Taking
@@ -93,13 +64,6 @@ void ColumnsToRows(llvm::IRBuilderBase& builder, Values& vectors) {
 }
 
 }  // namespace
-
-// Words of a run that rows are worth it for, or 0.
-size_t Emitter::RowWords(size_t count, uint64_t element) {
-    const uint64_t bytes = count * element;
-    const bool fits = element <= 4 && bytes % 4 == 0 && bytes >= 8 && bytes / 4 <= kMaxRowWords;
-    return fits ? bytes / 4 : 0;
-}
 
 // Lanes whose runs are transposed together: as many words as a register has.
 uint32_t Emitter::TransposedLanes() const {
@@ -141,10 +105,10 @@ Emitter::Values Emitter::LoadRows(const MemoryRegion& region,
                 row = builder_.CreateShuffleVector(row, load(words - part), pick);
             }
             for (unsigned at = 0; at < padded; at += group) {
-                rows.push_back(Part(builder_, row, at, std::min(padded, group)));
+                rows.push_back(Slice(row, at, std::min(padded, group)));
             }
             if (rows.size() * std::min(padded, group) == group) {
-                vectors.push_back(Join(builder_, rows));
+                vectors.push_back(JoinAll(rows));
                 rows.clear();
             } else if (padded >= group) {
                 vectors.append(rows.begin(), rows.end());
@@ -162,7 +126,7 @@ Emitter::Values Emitter::LoadRows(const MemoryRegion& region,
     packed = whole.empty() ? nullptr : JoinAll(whole);
     Values results;
     for (const Values& parts : columns) {
-        results.push_back(Join(builder_, parts));
+        results.push_back(JoinAll(parts));
     }
     return results;
 }
@@ -178,7 +142,7 @@ void Emitter::StoreRows(const MemoryRegion& region,
     for (uint32_t first = 0; first < lanes_; first += group) {
         Values vectors;
         for (Value* word : words) {
-            vectors.push_back(Part(builder_, word, first, group));
+            vectors.push_back(Slice(word, first, group));
         }
         while (vectors.size() < padded) {
             vectors.push_back(llvm::PoisonValue::get(vectors[0]->getType()));
@@ -189,17 +153,17 @@ void Emitter::StoreRows(const MemoryRegion& region,
             const unsigned begin = lane * padded;
             Value* row = nullptr;
             if (padded <= group) {
-                row = Part(builder_, vectors[begin / group], begin % group, count);
+                row = Slice(vectors[begin / group], begin % group, count);
             } else {
                 Values parts(vectors.begin() + begin / group,
                              vectors.begin() + (begin + padded) / group);
-                row = Part(builder_, Join(builder_, parts), 0, count);
+                row = Slice(JoinAll(parts), 0, count);
             }
             auto store = [&](unsigned word) {
                 Value* at = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address,
                                                         lane_bytes[first + lane] + 4 * word);
-                Annotate(region, builder_.CreateAlignedStore(Part(builder_, row, word, part), at,
-                                                             llvm::Align(1)));
+                Annotate(region,
+                         builder_.CreateAlignedStore(Slice(row, word, part), at, llvm::Align(1)));
             };
             store(0);
             if (part != count) {

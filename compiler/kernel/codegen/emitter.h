@@ -2,23 +2,22 @@
 //
 //   emit.cpp          the function around the kernel: prologue, workgroup loop
 //   emit_regions.cpp  workgroup-level control flow, segments, values that live across barriers
-//   emit_prefetch.cpp what the next round of a loop will load
-//   emit_control.cpp  control flow inside a segment: branches, masks, blends
+//   emit_prefetch.cpp what the next iteration of a loop will load
+//   emit_control.cpp  control flow inside a barrier region: branches, masks, blends
 //   emit_full.cpp     the same where all lanes go one way
 //   emit_values.cpp   constants, built-ins, pure operations, uniform and varying forms of a value
-//   emit_memory.cpp   which loads and stores an access becomes
-//   emit_patterns.cpp accesses whose lane offsets are constants
+//   emit_memory.cpp   memory, and accesses to one address
+//   emit_plan.cpp     accesses by plan: runs of memory and shuffles
 //   emit_gather.cpp   words at irregular places
 //   emit_narrow.cpp   8- and 16-bit elements at irregular places
 //   emit_rows.cpp     runs of words a lane, transposed
 //   emit_guessed.cpp  irregular places that turn out to be regular
 //   emit_packed.cpp   runs of elements that stay in the order of memory
-//   emit_strided.cpp  accesses whose lanes are constants and multiples of a run-time stride apart
 //   emit_permute.cpp  shuffles of any length
 //   emit_global.cpp   device addresses, buffers that differ between lanes, loops over lanes
 //   emit_atomic.cpp   atomics
 //   emit_subgroup.cpp operations between the lanes of a subgroup
-//   emit_fetch.cpp    lines of memory that are asked for ahead
+//   emit_fetch.cpp    cache lines that are prefetched, and non-temporal stores
 //   emit_shared_code.cpp functions of what quick code does often
 //   emit_lane_reads.cpp  lanes that read lanes named at run time
 #pragma once
@@ -33,12 +32,11 @@
 #include <string>
 #include <vector>
 
+#include "compiler/kernel/access/access_plan.h"
 #include "compiler/kernel/analysis/address_values.h"
-#include "compiler/kernel/analysis/lane_layout.h"
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/analysis/streams.h"
-#include "compiler/kernel/analysis/workgroup_steps.h"
 #include "compiler/kernel/codegen/current_shapes.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
@@ -46,6 +44,7 @@
 #include "compiler/kernel/codegen/memory_region.h"
 #include "compiler/kernel/codegen/prefetch_plan.h"
 #include "compiler/kernel/codegen/segment_layouts.h"
+#include "compiler/kernel/index/index_builder.h"
 
 namespace fornax::kernel {
 
@@ -219,23 +218,9 @@ class Emitter {
                        llvm::Value* offset,
                        llvm::Type* type,
                        size_t count);
-    bool LoadPattern(const MemoryRegion& region,
-                     const Offset& offset,
-                     llvm::Type* type,
-                     size_t count,
-                     LaneOffsets offsets,
-                     Values& results,
-                     llvm::Value*& packed);
-    bool IsSparse(uint64_t units, uint64_t unit, size_t count, uint64_t element) const;
     void StoreUniform(const MemoryRegion& region,
                       llvm::Value* offset,
                       std::span<const ir::ValueId> values);
-    bool StorePattern(const MemoryRegion& region,
-                      const Offset& offset,
-                      llvm::ArrayRef<llvm::Value*> values,
-                      LaneOffsets offsets,
-                      llvm::Value* packed);
-    unsigned PrefixLanes(llvm::ArrayRef<int> lane_of) const;
     llvm::Value* Zeros();  // ptr to 256 bytes
     void EmitLocal(const ir::Instruction& inst);
     bool HasRowsOnly(uint32_t local);
@@ -255,6 +240,48 @@ class Emitter {
     llvm::Type* MemoryType(ir::Type type);
     void CompilerFence();
     llvm::Value* ReadClock();
+
+    // --- emit_plan.cpp ---
+    AccessPlan PlanOf(const MemoryRegion& region,
+                      const Shape& offset,
+                      llvm::Type* type,
+                      size_t count,
+                      bool is_store,
+                      bool is_masked);
+    // A plan that is neither by lane nor of one address, and what it is executed with.
+    struct PlannedAccess {
+        const MemoryRegion& region;
+        const Offset& offset;
+        const AccessPlan& plan;
+        LaneOffsets offsets;
+    };
+    Values LoadPlanned(const PlannedAccess& access,
+                       llvm::Type* type,
+                       size_t count,
+                       llvm::Value*& packed);
+    void StorePlanned(const PlannedAccess& access,
+                      llvm::ArrayRef<llvm::Value*> values,
+                      llvm::Value* packed);
+    llvm::Value* RowsInBounds(const PlannedAccess& access, llvm::Value* first);
+    Values FirstOffsets(const PlannedAccess& access);
+    llvm::Value* PlanHolds(const PlannedAccess& access, llvm::Value* first);
+    llvm::Value* PlannedAddress(const PlannedAccess& access, llvm::Value* first);
+    llvm::SmallVector<int, 128> LanesOf(const AccessPlan& plan, const AccessPlan::Move& move) const;
+    llvm::Value* LoadMove(const PlannedAccess& access,
+                          const AccessPlan::Move& move,
+                          llvm::Value* address,
+                          llvm::Type* type);
+    Values LoadUnits(const PlannedAccess& access,
+                     llvm::ArrayRef<llvm::Value*> firsts,
+                     llvm::Type* type,
+                     size_t count,
+                     llvm::Value*& packed);
+    Values UnitsOf(Values elements, const AccessPlan& plan);
+    unsigned PrefixLanes(llvm::ArrayRef<int> lane_of) const;
+    void StoreUnits(const PlannedAccess& access,
+                    llvm::ArrayRef<llvm::Value*> firsts,
+                    llvm::ArrayRef<llvm::Value*> units,
+                    llvm::Value* packed);
 
     // --- emit_gather.cpp ---
     // Vectors of what the processor has an instruction for.
@@ -303,7 +330,6 @@ class Emitter {
                      llvm::Value* mask);
 
     // --- emit_rows.cpp ---
-    static size_t RowWords(size_t count, uint64_t element);
     Values LoadRows(const MemoryRegion& region,
                     llvm::Value* address,
                     llvm::ArrayRef<uint64_t> lane_bytes,
@@ -325,25 +351,18 @@ class Emitter {
     bool StoreGuessed(const MemoryRegion& region,
                       ir::ValueId offset,
                       llvm::ArrayRef<llvm::Value*> values);
-    std::optional<GuessedPattern> GuessPattern(ir::ValueId offset,
-                                               llvm::Type* type,
-                                               size_t count,
-                                               bool store);
+    std::optional<GuessedPattern> GuessPattern(ir::ValueId offset);
     llvm::Value* HavePattern(const MemoryRegion& region,
                              GuessedPattern& pattern,
                              ir::ValueId offset,
                              uint64_t bytes);
-    bool IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes) const;
-    void AsGuessed(const MemoryRegion& region,
-                   const GuessedPattern& pattern,
-                   llvm::function_ref<void(const MemoryRegion&, Offset&)> access);
+    bool IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes);
 
     // --- emit_packed.cpp ---
     struct PackedLoad {
         llvm::Value* packed = nullptr;
         llvm::Value* column = nullptr;  // the first element's vector, of the same emission
     };
-    static bool PackableRun(size_t count);
     llvm::Value* JoinAll(llvm::ArrayRef<llvm::Value*> vectors);
     llvm::Value* Pack(llvm::ArrayRef<llvm::Value*> columns);
     Values Unpack(llvm::Value* packed, size_t count);
@@ -383,30 +402,6 @@ class Emitter {
     llvm::Value* LoadLane(const LaneArray& array, llvm::Value* lane);
     void StoreLane(const LaneArray& array, llvm::Value* lane, llvm::Value* value);
     void EmitLaneLoop(llvm::Value* mask, llvm::function_ref<void(llvm::Value* lane)> body);
-
-    // --- emit_strided.cpp ---
-    bool LoadRuns(const MemoryRegion& region,
-                  const Offset& offset,
-                  llvm::Type* type,
-                  size_t count,
-                  LaneOffsets offsets,
-                  Values& results,
-                  llvm::Value*& packed);
-    bool StoreRuns(const MemoryRegion& region,
-                   const Offset& offset,
-                   llvm::ArrayRef<llvm::Value*> values,
-                   LaneOffsets offsets);
-    // What is known of where an access by runs lies.
-    struct RunAddresses {
-        Values firsts;                     // by row, the lowest offset
-        llvm::Value* in_bounds = nullptr;  // a test that all of it is inside; null: it is
-    };
-    bool AddressRuns(const MemoryRegion& region,
-                     const Offset& offset,
-                     const LaneLayout& layout,
-                     uint64_t bytes,
-                     LaneOffsets offsets,
-                     RunAddresses& addresses);
 
     // --- emit_permute.cpp ---
     // Element i of the result is element pick[i] of the parts, counted through all of them, or
@@ -474,24 +469,24 @@ class Emitter {
     void StoreRun(const MemoryRegion& region,
                   llvm::Value* values,
                   llvm::Value* address,
-                  llvm::Align align);
+                  llvm::Align align,
+                  llvm::ArrayRef<uint64_t> prefetches);
     static llvm::Value* NarrowedFrom(llvm::Value* values);
     bool StoreNarrowed(const MemoryRegion& region,
                        llvm::Value* values,
                        llvm::Value* address,
                        llvm::Align align);
     void FinishStreams();
-    void FetchAhead(const MemoryRegion& region,
-                    llvm::Value* address,
-                    uint64_t bytes,
-                    bool for_store);
-    void FetchRowsAhead(const MemoryRegion& region,
-                        llvm::Value* address,
-                        llvm::ArrayRef<uint64_t> lane_bytes);
-    llvm::Value* WorkgroupStep(ir::ValueId value, uint32_t& budget);
+    void Prefetch(const MemoryRegion& region,
+                  llvm::Value* address,
+                  llvm::ArrayRef<uint64_t> lines,
+                  bool for_store);
+    llvm::Value* IndexValue(IndexExpr expr, uint32_t& budget);
+    llvm::Value* IndexValue(const IndexTerm& term, uint32_t& budget);
     bool FollowsProducts();
     llvm::Value* NextWorkgroupDistance(const ir::Instruction& load);
     llvm::Value* WorkgroupDistance(ir::ValueId offset);
+    bool DiffersByWorkgroup(ir::ValueId value);
 
     // --- emit_lane_reads.cpp ---
     llvm::Value* Permute(llvm::Value* vector, llvm::Value* lanes);  // lanes: modulo the width
@@ -586,7 +581,8 @@ class Emitter {
     std::vector<uint32_t> uses_;              // by value
     std::map<uint32_t, bool> computes_much_;  // by block
     std::map<uint32_t, bool> multiplies_;     // by block
-    const WorkgroupSteps steps_;
+    const std::vector<bool> rereads_;         // by a load's first result: see reread_buffers.h
+    IndexBuilder index_;                      // for hints
     std::map<llvm::Value*, llvm::Value*> stream_masks_;  // by the size of the buffer
     bool streams_ = false;
     // By value: a product that all its uses may fuse with an addition.

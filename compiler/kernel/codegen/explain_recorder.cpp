@@ -213,6 +213,17 @@ void ExplainRecorder::Form(AccessForm form, AccessCheck check, uint32_t runs) {
     access.runs = runs;
 }
 
+void ExplainRecorder::Plan(const AccessPlan& plan) {
+    if (!in_access_) {
+        return;
+    }
+    Form(FormOf(plan), CheckOf(plan), plan.layout.num_runs);
+    std::string& text = record_->accesses.back().plan;
+    if (text.empty()) {
+        text = Text(plan);
+    }
+}
+
 void ExplainRecorder::BeginMatrixCommands() {
     if (!record_) {
         return;

@@ -5,6 +5,7 @@
 // nothing.
 #pragma once
 
+#include "compiler/kernel/access/access_plan.h"
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/explain.h"
@@ -31,6 +32,8 @@ class ExplainRecorder {
 
     // What the current access became. `runs`: vector accesses of kRuns.
     void Form(AccessForm form, AccessCheck check, uint32_t runs = 0);
+    // The plan that it is made by. A speculation keeps its form.
+    void Plan(const AccessPlan& plan);
 
     // A basic block begins to issue commands to the matrix unit; what it issues, so far.
     void BeginMatrixCommands();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "compiler/kernel/analysis/lane_layout.h"
+#include "compiler/kernel/access/lane_layout.h"
 #include "compiler/kernel/analysis/pressure.h"
 
 namespace fornax::kernel {

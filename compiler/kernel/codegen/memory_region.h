@@ -6,34 +6,23 @@
 
 #include <cstdint>
 
-#include "compiler/kernel/analysis/shapes.h"
-#include "compiler/kernel/explain.h"
+#include "compiler/kernel/access/access_plan.h"
 
 namespace fornax::kernel {
 
 // Where an access goes and what may be assumed of it.
-struct MemoryRegion {
-    enum class Bounds : uint8_t {
-        kTrusted,  // every active lane is inside: the application's duty
-        kChecked,  // lanes outside read zero and write nothing
-        kClamped,  // offsets are moved inside
-    };
+struct MemoryRegion : AccessMemory {
     llvm::Value* base = nullptr;  // ptr
     llvm::Value* size = nullptr;  // bytes, i64
     // Instead of these, where lanes have buffers of their own: vectors of i64.
     llvm::Value* lane_bases = nullptr;
     llvm::Value* lane_sizes = nullptr;
-    bool is_global = false;   // there is no base: offsets are device addresses
-    uint64_t known_size = 0;  // bytes, if constant
-    Bounds bounds = Bounds::kTrusted;
     uint64_t align = 1;          // bytes: what the offset is known to be a multiple of
     bool may_pass_2gib = false;  // offsets use all of 32 bits
     bool is_volatile = false;
-    bool has_margins = false;               // hal::kSharedMemoryMargin on both sides may be read
-    bool invariant = false;                 // never written while the kernel runs
-    bool fetch_ahead = false;               // worth asking for what later accesses touch
-    llvm::Value* fetch_distance = nullptr;  // i64: how far ahead, if not as usual
-    // i64: an aligned store to an address with none of these bits may go past the caches.
+    bool invariant = false;                    // never written while the kernel runs
+    llvm::Value* prefetch_distance = nullptr;  // i64, if not the usual one
+    // i64: an aligned store to an address with none of these bits may be non-temporal.
     llvm::Value* stream_mask = nullptr;
     llvm::MDNode* scope = nullptr;
     llvm::MDNode* noalias = nullptr;

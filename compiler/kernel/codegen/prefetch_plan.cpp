@@ -15,9 +15,6 @@ constexpr size_t kMaxComputed = 256;
 constexpr size_t kMaxLoads = 64;
 constexpr uint64_t kLoopWeight = 8;
 constexpr uint64_t kMatrixWeight = 64;
-constexpr int64_t kLineBytes = kCacheLineBytes;
-// Distances are hints, so they are those of one invocation, and sizes are taken to be round.
-constexpr IndexAssumptions kAssumptions = {.invocation = 0, .symbol_zeros = 12, .no_wrap = true};
 // The segment is this many times as long as what is added to it.
 constexpr uint64_t kWorthFetching = 6;
 
@@ -27,7 +24,7 @@ PrefetchPlan::PrefetchPlan(const ir::Kernel& kernel,
                            const ShapeAnalysis& shapes,
                            const Regions& regions,
                            const std::vector<bool>& workgroup_level)
-    : kernel_(kernel), shapes_(shapes), regions_(regions), index_(kernel, kAssumptions) {
+    : kernel_(kernel), shapes_(shapes), regions_(regions), index_(kernel, kHints) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
         if (inst.op == Op::kLoop && workgroup_level[i]) {
@@ -138,7 +135,8 @@ bool PrefetchPlan::HasItsLine(ir::InstId load, const Round& round) {
             return false;
         }
         const auto distance = index_.Distance(other.operands[1], inst.operands[1]);
-        return distance && *distance >= 0 && *distance + row_bytes <= kLineBytes;
+        return distance && *distance >= 0 &&
+               *distance + row_bytes <= static_cast<int64_t>(kCacheLineBytes);
     });
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/kernel/analysis/lane_layout.h"
+#include "compiler/kernel/access/lane_layout.h"
 #include "compiler/kernel/codegen/lane_map.h"
 
 namespace fornax::kernel {

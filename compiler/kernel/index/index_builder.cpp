@@ -55,8 +55,8 @@ bool IndexBuilder::PushOperands(ir::ValueId value) {
     };
     const ir::Instruction* inst = kernel_.Definition(value);
     if (!inst) {
-        if (StepOf(value)) {
-            const ir::Value& param = kernel_.value(value);
+        const ir::Value& param = kernel_.value(value);
+        if (StepOf(value) || (assumptions_.alike_workgroups && IsOfLoop(param))) {
             push(kernel_.inst(kernel_.block(param.block).parent).operands[param.index]);
         }
     } else if (!ir::HasProperty(inst->op, ir::kRegions)) {
@@ -138,12 +138,16 @@ IndexExpr IndexBuilder::OfBuiltin(ir::BuiltinId builtin) {
 // A loop's counter begins with what goes into the loop.
 IndexExpr IndexBuilder::OfParameter(ir::ValueId value) {
     const std::optional<int64_t> step = StepOf(value);
-    if (!step) {
+    const ir::Value& param = kernel_.value(value);
+    if (!step && !(assumptions_.alike_workgroups && IsOfLoop(param))) {
         return {};
     }
-    const ir::Value& param = kernel_.value(value);
     const ir::InstId loop = kernel_.block(param.block).parent;
     const IndexExpr start = known_[kernel_.inst(loop).operands[param.index].index];
+    if (!step) {
+        return algebra_.Add(
+            start, algebra_.Symbol({.number = value.index, .axes = kLaneAxis | kIterationAxis}));
+    }
     const IndexExpr iteration = algebra_.Symbol({.kind = IndexSymbol::Kind::kIteration,
                                                  .number = loop.index,
                                                  .axes = kIterationAxis,
@@ -151,6 +155,13 @@ IndexExpr IndexBuilder::OfParameter(ir::ValueId value) {
     const uint32_t bits = Bits(value);
     const IndexExpr grown = algebra_.MultiplyModulo(iteration, algebra_.Constant(*step), bits);
     return algebra_.AddModulo(start, grown, bits);
+}
+
+// An integer that goes from one iteration of a loop to the next.
+bool IndexBuilder::IsOfLoop(const ir::Value& param) const {
+    const ir::InstId parent = kernel_.block(param.block).parent;
+    return parent.valid() && kernel_.inst(parent).op == Op::kLoop && ir::IsInteger(param.type) &&
+           kernel_.inst(parent).blocks[0] == param.block;
 }
 
 std::optional<int64_t> IndexBuilder::StepOf(ir::ValueId param) {
@@ -368,7 +379,7 @@ uint8_t IndexBuilder::AxesOf(const ir::Instruction* inst) {
         return kAllAxes;
     }
     // What others write may come in between, but for lanes, which read at once.
-    uint8_t axes = reads ? kAllAxes & ~kLaneAxis : kNoAxis;
+    uint8_t axes = reads && !assumptions_.alike_workgroups ? kAllAxes & ~kLaneAxis : kNoAxis;
     for (ir::ValueId operand : inst->operands) {
         axes |= algebra_.axes(known_[operand.index]);
     }

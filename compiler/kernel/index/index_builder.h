@@ -23,7 +23,16 @@ struct IndexAssumptions {
     uint8_t symbol_zeros = 0;
     // No sum and no product leaves the range of its type.
     bool no_wrap = false;
+    // Workgroups differ only by what they compute from their numbers: loads from one place give one
+    // value, and loops that do not count add the same.
+    bool alike_workgroups = false;
 };
+
+// Distances of prefetches are those of one invocation, and sizes are taken to be round.
+inline constexpr IndexAssumptions kHints = {.invocation = 0,
+                                            .symbol_zeros = 12,
+                                            .no_wrap = true,
+                                            .alike_workgroups = true};
 
 class IndexBuilder {
   public:
@@ -61,6 +70,7 @@ class IndexBuilder {
     IndexExpr OfInteger(const ir::Instruction& inst, ir::ValueId value);
     IndexExpr OfBuiltin(ir::BuiltinId builtin);
     IndexExpr OfParameter(ir::ValueId value);
+    bool IsOfLoop(const ir::Value& param) const;
     IndexExpr OfDivision(const ir::Instruction& inst, uint32_t bits);
     IndexExpr OfShift(const ir::Instruction& inst, uint32_t bits);
     IndexExpr OfBits(const ir::Instruction& inst, uint32_t bits);

@@ -194,6 +194,22 @@ TEST(IndexBuilder, DistancesAndWorkgroups) {
     EXPECT_FALSE(index.AlongWorkgroupX(values[3]).valid());
 }
 
+// For hints, workgroups differ by their numbers only: in what they load, and in what loops add.
+TEST(IndexBuilder, AlikeWorkgroups) {
+    const ir::Kernel kernel = Parsed(
+        "%a:i32 = imul %group, %n %e:i32 = iadd %a, %v\n"
+        "loop @0 (%i:i32 = %e) {\n"
+        " %done:bool = ult %n, %i if %done { exit @0 } else { yield }\n" +
+        Store("%i") +
+        " %more:i32 = load_buffer %b, %m align(4) %next:i32 = iadd %i, %more\n"
+        " continue @0 %next } continuing (%p:i32) { next %p }");
+    const ir::ValueId stored = StoredValues(kernel).at(0);
+    IndexBuilder hints(kernel, {.alike_workgroups = true});
+    EXPECT_EQ(hints.algebra().Text(hints.AlongWorkgroupX(stored)), "%6");
+    IndexBuilder index(kernel);
+    EXPECT_FALSE(index.AlongWorkgroupX(stored).valid());
+}
+
 // The lanes of a vector: the index of the first one is a multiple of their number.
 TEST(IndexBuilder, DifferencesOfLanes) {
     const ir::Kernel kernel = Parsed(

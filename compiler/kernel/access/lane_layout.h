@@ -53,7 +53,7 @@ bool WorthStoringRuns(const LaneLayout& layout, uint32_t lanes, size_t count);
 double EstimateMemoryCost(const ir::Kernel& kernel,
                           const ShapeAnalysis& shapes,
                           uint32_t vector_bytes);
-// The same for a segment.
+// The same for a barrier region.
 double EstimateMemoryCost(const ir::Kernel& kernel,
                           const ShapeAnalysis& shapes,
                           uint32_t vector_bytes,

@@ -1,5 +1,5 @@
 // Sorting of the lanes' elements, and what an access costs.
-#include "compiler/kernel/analysis/lane_layout.h"
+#include "compiler/kernel/access/lane_layout.h"
 
 #include <algorithm>
 
@@ -13,8 +13,6 @@ namespace {
 
 constexpr double kLoopWeight = 8;
 constexpr int kDeepestLoop = 4;
-// An element that goes by an address of its own, against a whole vector.
-constexpr double kElementCost = 1.5;
 
 }  // namespace
 

@@ -1,0 +1,399 @@
+// Executes the plans of accesses (access/access_plan.h): moves runs of memory as a whole, shuffles
+// their elements to the lanes or together, and goes lane by lane where the plan's test fails.
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/pure_ops.h"
+#include "hal/kernel_abi.h"
+
+namespace fornax::kernel {
+
+using llvm::Value;
+using Method = AccessPlan::Method;
+using Move = AccessPlan::Move;
+
+namespace {
+
+// Longer strides in bytes would let the test of the rows' bounds overflow. Only those of 64-bit
+// offsets can be longer.
+constexpr uint64_t kMaxWideStride = uint64_t{1} << 32;
+
+llvm::SmallVector<uint64_t, 64> OffsetsOf(const AccessPlan& plan) {
+    llvm::SmallVector<uint64_t, 64> offsets;
+    for (const Move& move : plan.moves) {
+        offsets.push_back(move.offset);
+    }
+    return offsets;
+}
+
+// Rows that each start anywhere: all lanes are inside, and no row wraps between its lanes.
+Value* GroupsInBounds(llvm::IRBuilder<>& builder,
+                      const MemoryRegion& region,
+                      const AccessPlan& plan,
+                      Value* offsets) {
+    const uint64_t bytes = plan.count * plan.unit_bytes;
+    llvm::Type* type = offsets->getType()->getScalarType();
+    const uint64_t highest = llvm::maxUIntN(type->getIntegerBitWidth()) - plan.span_bytes;
+    // A region of fewer bytes than a lane takes has no place for one: the difference is below 0.
+    Value* last = builder.CreateSub(region.size, builder.getInt64(bytes));
+    Value* any = builder.CreateICmpSGE(last, builder.getInt64(0));
+    last = builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, last, builder.getInt64(highest));
+    Value* limit =
+        builder.CreateVectorSplat(plan.layout.row.size(), builder.CreateTrunc(last, type));
+    Value* inside = builder.CreateICmpULE(offsets, limit);
+    return builder.CreateAnd(any, builder.CreateAndReduce(inside));
+}
+
+}  // namespace
+
+AccessPlan Emitter::PlanOf(const MemoryRegion& region,
+                           const Shape& offset,
+                           llvm::Type* type,
+                           size_t count,
+                           bool is_store,
+                           bool is_masked) {
+    return PlanAccess({.offset = offset,
+                       .element_bytes = type->getPrimitiveSizeInBits() / 8,
+                       .count = count,
+                       .is_store = is_store,
+                       .is_masked = is_masked,
+                       .all_lanes_exist = invocations_ % lanes_ == 0,
+                       .memory = region,
+                       .target = {.vector_bits = vector_bits_, .lanes = lanes_}});
+}
+
+// One test for all rows, in 64 bits: from the first one, which did not wrap, to what lies above all
+// others.
+Value* Emitter::RowsInBounds(const PlannedAccess& access, Value* first) {
+    const auto& [region, offset, plan, offsets] = access;
+    const Shape& shape = *offset.shape;
+    const LayoutRow& low = plan.layout.rows.front();
+    const LayoutRow& high = plan.layout.rows.back();
+    llvm::Type* i64 = builder_.getInt64Ty();
+    Value* start = builder_.CreateZExt(first, i64);
+    Value* stride = Raw(shape.stride);
+    const auto distance = static_cast<uint64_t>(high.multiple - low.multiple);
+    const uint64_t scale = std::max<uint64_t>(shape.narrow_scale, 1);
+    Value* last = builder_.CreateAdd(
+        start,
+        builder_.CreateMul(builder_.CreateZExt(stride, i64), builder_.getInt64(distance * scale)));
+    const int64_t above = plan.span_begin + static_cast<int64_t>(plan.span_bytes);
+    Value* end = builder_.CreateAdd(last, llvm::ConstantInt::getSigned(i64, above));
+    Value* size = region.size;
+    const bool is_narrow = first->getType()->isIntegerTy(32);
+    if (is_narrow) {
+        size = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, size,
+                                              builder_.getInt64(uint64_t{1} << 32));
+    }
+    Value* inside = builder_.CreateICmpULE(end, size);
+    if (!is_narrow || shape.narrow_scale != 0) {
+        // Neither the first row nor the stride lets the sum overflow, nor a narrow multiple wrap.
+        uint64_t longest = kMaxWideStride;
+        if (shape.narrow_scale != 0) {
+            const auto farthest = std::max(std::abs(low.multiple), std::abs(high.multiple));
+            const uint64_t greatest =
+                (uint64_t{1} << (stride->getType()->getIntegerBitWidth() - 1)) - 1;
+            longest = greatest / static_cast<uint64_t>(farthest);
+        }
+        Value* starts = builder_.CreateICmpULE(start, size);
+        Value* is_short =
+            builder_.CreateICmpULE(stride, llvm::ConstantInt::get(stride->getType(), longest));
+        inside = builder_.CreateAnd(inside, builder_.CreateAnd(starts, is_short));
+    }
+    if (plan.span_begin < 0) {
+        Value* above_zero =
+            builder_.CreateICmpUGE(start, llvm::ConstantInt::getSigned(i64, -plan.span_begin));
+        inside = builder_.CreateAnd(inside, above_zero);
+    }
+    return inside;
+}
+
+// The lowest offset of each row.
+Emitter::Values Emitter::FirstOffsets(const PlannedAccess& access) {
+    const auto& [region, offset, plan, offsets] = access;
+    llvm::Type* type = offset.scalar->getType();
+    Values firsts;
+    for (const LayoutRow& row : plan.layout.rows) {
+        Value* first =
+            builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(type, row.lowest));
+        firsts.push_back(
+            row.multiple == 0 ? first : builder_.CreateAdd(first, RowOffset(offset, row, type)));
+    }
+    return firsts;
+}
+
+// The plan's test; null if it has none.
+Value* Emitter::PlanHolds(const PlannedAccess& access, Value* first) {
+    const auto& [region, offset, plan, offsets] = access;
+    Value* holds = nullptr;
+    if (plan.needs_inside) {
+        if (!offset.shape->groups.empty()) {
+            holds = GroupsInBounds(builder_, region, plan, offsets());
+        } else if (plan.layout.rows.size() > 1) {
+            holds = RowsInBounds(access, first);
+        } else {
+            if (plan.skipped_bytes != 0) {
+                Value* skip = llvm::ConstantInt::get(first->getType(), plan.skipped_bytes);
+                first = builder_.CreateAdd(first, skip);
+            }
+            holds = InBounds(region, first, plan.span_bytes);
+        }
+    }
+    if (plan.needs_active) {
+        holds = holds ? builder_.CreateAnd(holds, AllActive()) : AllActive();
+    }
+    return holds;
+}
+
+Value* Emitter::PlannedAddress(const PlannedAccess& access, Value* first) {
+    const MemoryRegion& region = access.region;
+    if (!access.plan.is_moved) {
+        return ByteAddress(region, first);
+    }
+    llvm::Type* type = first->getType();
+    llvm::Type* i8 = builder_.getInt8Ty();
+    constexpr uint64_t kMargin = hal::kSharedMemoryMargin;
+    Value* moved = builder_.CreateBinaryIntrinsic(
+        llvm::Intrinsic::umin, builder_.CreateAdd(first, llvm::ConstantInt::get(type, kMargin)),
+        llvm::ConstantInt::get(type, region.known_size + kMargin));
+    Value* base = builder_.CreateConstGEP1_64(i8, region.base, uint64_t{0} - kMargin);
+    return builder_.CreateGEP(i8, base, builder_.CreateZExt(moved, builder_.getInt64Ty()));
+}
+
+// Which lane each of the moved units belongs to; `lanes_` for none.
+llvm::SmallVector<int, 128> Emitter::LanesOf(const AccessPlan& plan, const Move& move) const {
+    llvm::SmallVector<int, 128> lane_of(move.count, static_cast<int>(lanes_));
+    const uint64_t begin = move.offset / plan.unit_bytes;
+    for (uint32_t lane = 0; lane < lanes_; ++lane) {
+        for (size_t i = 0; i < plan.count; ++i) {
+            const uint64_t unit = plan.layout.first[lane] + i - begin;
+            if (unit < move.count) {
+                lane_of[unit] = static_cast<int>(lane);
+            }
+        }
+    }
+    return lane_of;
+}
+
+Value* Emitter::LoadMove(const PlannedAccess& access,
+                         const Move& move,
+                         Value* address,
+                         llvm::Type* type) {
+    const auto& [region, offset, plan, offsets] = access;
+    auto* vector = llvm::FixedVectorType::get(type, move.count);
+    const llvm::Align align(plan.align);
+    Value* at = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, move.offset);
+    if (!plan.is_masked) {
+        return Annotate(region, builder_.CreateAlignedLoad(vector, at, align));
+    }
+    Value* mask = builder_.CreateShuffleVector(
+        mask_, llvm::Constant::getNullValue(mask_->getType()), LanesOf(plan, move));
+    return Annotate(region, builder_.CreateMaskedLoad(vector, at, align, mask,
+                                                      llvm::Constant::getNullValue(vector)));
+}
+
+// A vector for each unit of a lane. `packed`: see emit_packed.cpp.
+Emitter::Values Emitter::LoadUnits(const PlannedAccess& access,
+                                   llvm::ArrayRef<Value*> firsts,
+                                   llvm::Type* type,
+                                   size_t count,
+                                   Value*& packed) {
+    const auto& [region, offset, plan, offsets] = access;
+    recorder_.Plan(plan);
+    const bool are_elements = plan.unit_bytes * 8 == type->getPrimitiveSizeInBits();
+    auto* packed_type = llvm::FixedVectorType::get(type, lanes_ * static_cast<unsigned>(count));
+    packed = nullptr;
+    Value* address = nullptr;
+    Values units;
+    if (plan.method == Method::kTransposed) {
+        address = PlannedAddress(access, firsts[0]);
+        Prefetch(region, address, plan.prefetches, false);
+        units = LoadRows(region, address, OffsetsOf(plan), plan.count, packed);
+        packed = packed ? builder_.CreateBitCast(packed, packed_type) : nullptr;
+        for (Value*& word : units) {
+            word = are_elements ? builder_.CreateBitCast(word, VectorOf(type)) : word;
+        }
+        return units;
+    }
+    llvm::Type* unit =
+        are_elements ? type : builder_.getIntNTy(static_cast<unsigned>(plan.unit_bytes * 8));
+    Values parts;
+    for (size_t i = 0; i < plan.moves.size(); ++i) {
+        const Move& move = plan.moves[i];
+        if (i == 0 || move.row != plan.moves[i - 1].row) {
+            address = PlannedAddress(access, firsts[move.row]);
+        }
+        parts.push_back(LoadMove(access, move, address, unit));
+    }
+    Prefetch(region, address, plan.prefetches, false);
+    for (size_t i = 0; i < plan.count; ++i) {
+        units.push_back(Permute(parts, llvm::ArrayRef(plan.shuffle).slice(i * lanes_, lanes_)));
+    }
+    if (plan.is_packed) {
+        packed = builder_.CreateBitCast(JoinAll(parts), packed_type);
+    }
+    return units;
+}
+
+Emitter::Values Emitter::LoadPlanned(const PlannedAccess& access,
+                                     llvm::Type* type,
+                                     size_t count,
+                                     Value*& packed) {
+    const AccessPlan& plan = access.plan;
+    const uint64_t element = type->getPrimitiveSizeInBits() / 8;
+    const bool are_elements = plan.unit_bytes == element;
+    const Values firsts = FirstOffsets(access);
+    Value* holds = PlanHolds(access, firsts[0]);
+    Values units;
+    if (!holds) {
+        units = LoadUnits(access, firsts, type, count, packed);
+    } else {
+        units = EitherWay(
+            holds, "load",
+            [&] {
+                Values inside = LoadUnits(access, firsts, type, count, packed);
+                if (packed) {
+                    inside.push_back(packed);
+                }
+                return inside;
+            },
+            [&] {
+                Values edge = Gather(access.region, access.offsets(), type, count);
+                Value* edge_packed = packed ? Pack(edge) : nullptr;
+                if (!are_elements) {
+                    edge = UnitsOf(edge, plan);
+                }
+                if (packed) {
+                    edge.push_back(edge_packed);
+                }
+                return edge;
+            });
+        if (packed) {
+            packed = units.pop_back_val();
+        }
+    }
+    return are_elements ? units : UnpackWords(units, plan.skipped_bytes, type, count);
+}
+
+// Elements as the plan's units, so that what takes these apart is seen together with what uses the
+// parts.
+Emitter::Values Emitter::UnitsOf(Values elements, const AccessPlan& plan) {
+    const uint64_t bytes = elements[0]->getType()->getScalarSizeInBits() / 8;
+    Value* none = llvm::Constant::getNullValue(elements[0]->getType());
+    elements.insert(elements.begin(), plan.skipped_bytes / bytes, none);
+    elements.resize(plan.count * plan.unit_bytes / bytes, none);
+    return PackWords(elements, plan.unit_bytes);
+}
+
+// How many elements at the beginning are stored, where the mask is known to cut off the rest; each
+// belongs to one of `lane_of`. They are one narrower store, from which the next load can be
+// forwarded, and before which less is computed. 0 if the mask is none of that kind.
+unsigned Emitter::PrefixLanes(llvm::ArrayRef<int> lane_of) const {
+    const auto* mask = llvm::dyn_cast_or_null<llvm::Constant>(mask_);
+    if (!mask) {
+        return 0;
+    }
+    const auto active = [&](int lane) {
+        const llvm::Constant* bit = mask->getAggregateElement(static_cast<unsigned>(lane));
+        return bit && bit->isOneValue();
+    };
+    const auto end = std::find_if_not(lane_of.begin(), lane_of.end(), active);
+    const auto count = static_cast<unsigned>(end - lane_of.begin());
+    const bool prefix = std::none_of(end, lane_of.end(), active);
+    return prefix && std::has_single_bit(count) ? count : 0;
+}
+
+// Unit i of lane l is at i * lanes + l of `units`, which for runs are one vector.
+void Emitter::StoreUnits(const PlannedAccess& access,
+                         llvm::ArrayRef<Value*> firsts,
+                         llvm::ArrayRef<Value*> units,
+                         Value* packed) {
+    const auto& [region, offset, plan, offsets] = access;
+    recorder_.Plan(plan);
+    if (plan.method == Method::kTransposed) {
+        Value* address = PlannedAddress(access, firsts[0]);
+        if (packed) {
+            StorePackedRows(region, address, OffsetsOf(plan), packed);
+        } else {
+            StoreRows(region, address, OffsetsOf(plan), units);
+        }
+        Prefetch(region, address, plan.prefetches, true);
+        return;
+    }
+    const unsigned width =
+        std::max<unsigned>(1, vector_bits_ / (8 * static_cast<unsigned>(plan.unit_bytes)));
+    const bool is_rows = plan.method == Method::kRows;
+    std::vector<Value*> registers;
+    if (is_rows) {
+        registers = PermuteToRegisters(units, plan.shuffle);
+    }
+    Values addresses;
+    for (Value* first : firsts) {
+        addresses.push_back(PlannedAddress(access, first));
+    }
+    for (const Move& move : plan.moves) {
+        auto* type = llvm::FixedVectorType::get(units[0]->getType()->getScalarType(), move.count);
+        const llvm::Align align(plan.align);
+        Value* part = is_rows ? Slice(registers[move.at / width], move.at % width, move.count)
+                      : packed
+                          ? builder_.CreateBitCast(packed, type)
+                          : builder_.CreateShuffleVector(
+                                units[0], llvm::ArrayRef(plan.shuffle).slice(move.at, move.count));
+        Value* at =
+            builder_.CreateConstGEP1_64(builder_.getInt8Ty(), addresses[move.row], move.offset);
+        if (plan.is_masked) {
+            const llvm::SmallVector<int, 128> lane_of = LanesOf(plan, move);
+            if (const unsigned kept = PrefixLanes(lane_of); kept != 0) {
+                Annotate(region, builder_.CreateAlignedStore(Slice(part, 0, kept), at, align));
+            } else {
+                Value* mask = builder_.CreateShuffleVector(mask_, lane_of);
+                Annotate(region, builder_.CreateMaskedStore(part, at, align, mask));
+            }
+        } else if (plan.method == Method::kRuns && plan.moves.size() == 1 && !mask_) {
+            StoreRun(region, part, at, align, plan.prefetches);
+        } else {
+            Annotate(region, builder_.CreateAlignedStore(part, at, align));
+        }
+    }
+}
+
+void Emitter::StorePlanned(const PlannedAccess& access,
+                           llvm::ArrayRef<Value*> values,
+                           Value* packed) {
+    const AccessPlan& plan = access.plan;
+    const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
+    packed = plan.is_packed ? packed : nullptr;
+    Values units(values.begin(), values.end());
+    if (plan.unit_bytes != element) {
+        units = PackWords(values, plan.unit_bytes);
+    } else if (plan.method == Method::kTransposed) {
+        for (Value*& value : units) {
+            value = builder_.CreateBitCast(value, VectorOf(builder_.getInt32Ty()));
+        }
+    }
+    const Values firsts = FirstOffsets(access);
+    if (plan.method == Method::kRuns) {
+        units.resize(std::bit_ceil(units.size()), llvm::PoisonValue::get(units[0]->getType()));
+        units = {JoinAll(units)};
+    }
+    Value* holds = PlanHolds(access, firsts[0]);
+    if (!holds) {
+        StoreUnits(access, firsts, units, packed);
+        return;
+    }
+    EitherWay(
+        holds, "store",
+        [&] {
+            StoreUnits(access, firsts, units, packed);
+            return Values();
+        },
+        [&] {
+            Scatter(access.region, access.offsets(),
+                    packed ? Unpack(packed, values.size()) : Values(values.begin(), values.end()));
+            return Values();
+        });
+}
+
+}  // namespace fornax::kernel
