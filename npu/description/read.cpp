@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "npu/description/fields.h"
+#include "npu/description/space.h"
 
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
@@ -120,9 +122,11 @@ std::string TableNames() {
     return List(names);
 }
 
+// Of a description, or with `space` of a space, of which it fills the axes.
 class Reader {
   public:
-    explicit Reader(const std::string& source) : source_(source) {}
+    explicit Reader(const std::string& source, Space* space = nullptr, std::string folder = "")
+        : source_(source), space_(space), folder_(std::move(folder)) {}
 
     Result<Description> Read(const toml::table& root) {
         description_.name = source_;
@@ -146,7 +150,9 @@ class Reader {
         if (!has_base_) {
             FORNAX_RETURN_IF_ERROR(CheckComplete(root));
         }
-        if (const Status status = CheckDescription(description_); !status.ok()) {
+        // A space checks each of its descriptions.
+        const Status status = space_ == nullptr ? CheckDescription(description_) : OkStatus();
+        if (!status.ok()) {
             return Bad(fmt::format("{}: {}", source_, status.error().message));
         }
         return std::move(description_);
@@ -164,6 +170,11 @@ class Reader {
                         description_, ParseDescription(preset.text, std::string(preset.name)));
                     has_base_ = true;
                 }
+            }
+            if (!has_base_ && space_ != nullptr && text != nullptr) {
+                const std::filesystem::path path = std::filesystem::path(folder_) / text->get();
+                FORNAX_ASSIGN_OR_RETURN(description_, LoadDescription(path.string()));
+                has_base_ = true;
             }
             if (!has_base_) {
                 return Bad(fmt::format(
@@ -196,8 +207,27 @@ class Reader {
                 return Bad(fmt::format("{} is no key of a description; [{}] has {}.",
                                        Place(source_, node, name), table, KeysOf(table)));
             }
+            if (space_ != nullptr && node.is_array()) {
+                FORNAX_RETURN_IF_ERROR(ReadAxis(*field, *node.as_array(), name));
+                continue;
+            }
             FORNAX_ASSIGN_OR_RETURN(const double value, NumberOf(*field, node, source_, name));
             field->set(description_, value);
+        }
+        return OkStatus();
+    }
+
+    Status ReadAxis(const Field& field, const toml::array& values, std::string_view name) {
+        if (values.empty() || values.size() > kMaxDescriptionsOfSpace) {
+            return Bad(fmt::format("{} is a list of {} values; it must have from 1 to {}.",
+                                   Place(source_, values, name), values.size(),
+                                   kMaxDescriptionsOfSpace));
+        }
+        SpaceAxis& axis = space_->axes.emplace_back();
+        axis.field = &field;
+        for (const toml::node& value : values) {
+            FORNAX_ASSIGN_OR_RETURN(const double number, NumberOf(field, value, source_, name));
+            axis.values.push_back(number);
         }
         return OkStatus();
     }
@@ -216,6 +246,8 @@ class Reader {
     }
 
     const std::string& source_;
+    Space* const space_;
+    const std::string folder_;
     Description description_;
     bool has_base_ = false;
 };
@@ -275,14 +307,23 @@ Status CheckDescription(const Description& description) {
     return OkStatus();
 }
 
-Result<Description> ParseDescription(std::string_view text, const std::string& source) {
-    const toml::parse_result parsed = toml::parse(text);
+namespace {
+
+Result<toml::table> ParseToml(std::string_view text, const std::string& source) {
+    toml::parse_result parsed = toml::parse(text);
     if (!parsed) {
         const toml::parse_error& error = parsed.error();
         return Bad(fmt::format("{}, line {}: it is not TOML ({}).", source,
                                error.source().begin.line, error.description()));
     }
-    return Reader(source).Read(parsed.table());
+    return std::move(parsed).table();
+}
+
+}  // namespace
+
+Result<Description> ParseDescription(std::string_view text, const std::string& source) {
+    FORNAX_ASSIGN_OR_RETURN(const toml::table root, ParseToml(text, source));
+    return Reader(source).Read(root);
 }
 
 Result<Description> LoadDescription(const std::string& name_or_path) {
@@ -313,6 +354,73 @@ Result<std::optional<Description>> DescriptionOfEnvironment() {
                      fmt::format("FORNAX_NPU: {}", description.error().message)};
     }
     return std::optional(std::move(description).value());
+}
+
+// --- Spaces
+
+std::string SpaceAxis::name() const {
+    return fmt::format("{}.{}", field->table, field->key);
+}
+
+uint64_t Space::count() const {
+    uint64_t count = 1;
+    for (const SpaceAxis& axis : axes) {
+        count *= axis.values.size();
+    }
+    return count;
+}
+
+double Space::ValueOf(size_t axis, uint64_t index) const {
+    for (size_t later = axes.size() - 1; later > axis; --later) {
+        index /= axes[later].values.size();
+    }
+    return axes[axis].values[index % axes[axis].values.size()];
+}
+
+Result<Description> Space::At(uint64_t index) const {
+    Description description = base;
+    description.name = fmt::format("{}/{}", base.name, index);
+    for (size_t i = 0; i < axes.size(); ++i) {
+        axes[i].field->set(description, ValueOf(i, index));
+    }
+    if (const Status status = CheckDescription(description); !status.ok()) {
+        std::string values;
+        for (size_t i = 0; i < axes.size(); ++i) {
+            values += fmt::format("{}{} = {}", i == 0 ? "" : ", ", axes[i].name(),
+                                  TextOf(*axes[i].field, ValueOf(i, index)));
+        }
+        return Bad(fmt::format("{}: of the description with {}, {}", source, values,
+                               status.error().message));
+    }
+    return description;
+}
+
+Result<Space> ParseSpace(std::string_view text,
+                         const std::string& source,
+                         const std::string& folder) {
+    FORNAX_ASSIGN_OR_RETURN(const toml::table root, ParseToml(text, source));
+    Space space = {.source = source, .base = {}, .axes = {}};
+    FORNAX_ASSIGN_OR_RETURN(space.base, Reader(source, &space, folder).Read(root));
+    if (space.axes.empty()) {
+        return Bad(
+            fmt::format("{} varies no key; at least one must have a list of values, as in "
+                        "bandwidth_gbs = [68, 136].",
+                        source));
+    }
+    uint64_t count = 1;  // each factor is at most the limit, so that the product does not wrap
+    for (const SpaceAxis& axis : space.axes) {
+        count *= axis.values.size();
+        if (count > kMaxDescriptionsOfSpace) {
+            return Bad(fmt::format("{} has at least {} descriptions; a space has at most {}.",
+                                   source, count, kMaxDescriptionsOfSpace));
+        }
+    }
+    return space;
+}
+
+Result<Space> LoadSpace(const std::string& path) {
+    FORNAX_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxDescriptionBytes));
+    return ParseSpace(text, Printable(path), std::filesystem::path(path).parent_path().string());
 }
 
 }  // namespace fornax::npu

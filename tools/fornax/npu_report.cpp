@@ -17,15 +17,6 @@ using Align = TextTable::Align;
 
 constexpr uint64_t kMostDrawnCores = 4;
 
-std::string ValueText(const npu::Field& field, const npu::Description& description) {
-    const double value = field.get(description);
-    if (field.kind == npu::FieldKind::kWord) {
-        return std::string(field.words[static_cast<size_t>(value)]);
-    }
-    return field.kind == npu::FieldKind::kInteger ? fmt::format("{:.0f}", value)
-                                                  : fmt::format("{}", value);
-}
-
 // A frame around lines of one width.
 std::string Framed(const std::vector<std::string>& lines, size_t indent) {
     size_t width = 0;
@@ -198,8 +189,9 @@ std::string DescribeMachine(const npu::Description& description) {
             table.AddRule();
         }
         last = field.table;
-        table.AddRow({fmt::format("{}.{}", field.table, field.key), ValueText(field, description),
-                      std::string(field.unit), std::string(field.meaning)});
+        table.AddRow({fmt::format("{}.{}", field.table, field.key),
+                      npu::TextOf(field, field.get(description)), std::string(field.unit),
+                      std::string(field.meaning)});
     }
     return text + table.Render(2);
 }
