@@ -182,7 +182,8 @@ class Reader {
                     text != nullptr ? "'" + text->get() + "'" : std::string(TypeName(*base)),
                     List(names)));
             }
-            description_.name = source_;
+            // A space is named after its base.
+            description_.name = space_ == nullptr ? source_ : description_.name;
         }
         if (const toml::node* name = root.get("name")) {
             const toml::value<std::string>* text = name->as_string();
