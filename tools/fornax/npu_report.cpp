@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "npu/description/fields.h"
 #include "tools/fornax/text_table.h"
+#include "tools/replay/profile.h"
 
 namespace fornax::tool {
 namespace {
@@ -30,24 +31,6 @@ std::string Framed(const std::vector<std::string>& lines, size_t indent) {
         text += fmt::format("{}| {:<{}} |\n", margin, line, width);
     }
     return text + edge;
-}
-
-std::string Percent(npu::Cycles part, npu::Cycles whole) {
-    return whole == 0 ? ""
-                      : fmt::format("{:.1f}",
-                                    100 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
-std::string UnitsTable(const npu::ReplayResult& result) {
-    TextTable table({"unit", "instances", "% busy", "% stall", "% idle"},
-                    {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
-    for (uint32_t i = 0; i < npu::kUnits; ++i) {
-        const npu::UnitTime& unit = result.units[i];
-        const npu::Cycles all = unit.instances * result.total;
-        table.AddRow({std::string(npu::kUnitNames[i]), fmt::format("{}", unit.instances),
-                      Percent(unit.busy, all), Percent(unit.stall, all), Percent(unit.idle, all)});
-    }
-    return table.Render(2);
 }
 
 std::string BoundsTable(const runtime::Modelled& modelled, npu::Cycles all) {

@@ -1,0 +1,133 @@
+// `fornax sweep`: the same cost records on every description of a space.
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "npu/replay/record_file.h"
+#include "tools/fornax/command.h"
+#include "tools/fornax/progress.h"
+#include "tools/replay/table.h"
+
+namespace fornax::tool {
+namespace {
+
+constexpr const char* kExamples =
+    "SPACE is a TOML file: a base, and lists where a description has values, as in\n"
+    "  base = \"laptop-45\"\n"
+    "  [cores]\n"
+    "  clusters = [2, 4, 6, 8]\n"
+    "  [dram]\n"
+    "  bandwidth_gbs = [68, 136, 273]\n"
+    "\n"
+    "Examples:\n"
+    "  fornax run model.onnx --records model.jsonl\n"
+    "  fornax sweep space.toml model.jsonl -o table.parquet";
+
+struct Options {
+    std::string space;
+    std::vector<std::string> records;
+    std::string output;
+    uint32_t threads = std::max(1U, std::thread::hardware_concurrency());
+    size_t top = 20;
+    bool skip_contradictions = false;
+};
+
+// Column names of programs: the files' stems, with a number where they are equal.
+std::vector<std::string> NamesOf(const std::vector<std::string>& paths) {
+    std::vector<std::string> names;
+    for (const std::string& path : paths) {
+        const std::string stem = std::filesystem::path(path).stem().string();
+        std::string name = stem;
+        for (int i = 2; std::ranges::find(names, name) != names.end(); ++i) {
+            name = fmt::format("{}_{}", stem, i);
+        }
+        names.push_back(name);
+    }
+    return names;
+}
+
+void WriteTable(const Options& options,
+                const npu::Space& space,
+                const std::vector<npu::SweepRow>& rows) {
+    const std::vector<Column> columns = SweepColumns(space, rows, NamesOf(options.records));
+    const bool is_parquet = options.output.ends_with(".parquet");
+    ExitIfError(WriteOutputFile(
+        options.output,
+        is_parquet ? ParquetOf(columns, {{"stamp", SweepStamp(space)}}) : CsvOf(columns)));
+    fmt::print("written    {}\n", options.output);
+}
+
+Result<std::vector<npu::SweepRow>> Replayed(const Options& options,
+                                            const npu::Space& space,
+                                            const std::vector<std::vector<npu::Record>>& programs) {
+    ProgressLine line;
+    return npu::RunSweep(space, programs,
+                         {.threads = options.threads,
+                          .skip_contradictions = options.skip_contradictions,
+                          .progress = [&](uint64_t done, uint64_t total) {
+                              line.Show("replaying descriptions", done, total);
+                          }});
+}
+
+void Sweep(const Options& options) {
+    const npu::Space space = ValueOrExit(npu::LoadSpace(options.space));
+    std::vector<std::vector<npu::Record>> programs;
+    for (const std::string& path : options.records) {
+        programs.push_back(ValueOrExit(npu::ReadRecordFile(path)));
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    const std::vector<npu::SweepRow> rows = ValueOrExit(Replayed(options, space, programs));
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    const auto failed = static_cast<size_t>(
+        std::ranges::count_if(rows, [](const auto& row) { return !row.failure.empty(); }));
+    fmt::print("{}\n{} descriptions in {:.2f} s, {:.0f} a second with {} threads\n",
+               SweepStamp(space), rows.size(), seconds.count(),
+               static_cast<double>(rows.size()) / seconds.count(), options.threads);
+    if (failed > 0) {
+        const auto first =
+            std::ranges::find_if(rows, [](const auto& row) { return !row.failure.empty(); });
+        fmt::print("{} of them without a time; the first: {}\n", failed, first->failure);
+    }
+    fmt::print("\nwhat no other description beats in time, energy and area\n{}",
+               ParetoText(space, rows, options.top));
+    if (!options.output.empty()) {
+        WriteTable(options, space, rows);
+    }
+    if (failed == rows.size()) {
+        ExitWithError({ErrorCode::kInvalidArgument, "No description could be replayed."});
+    }
+}
+
+}  // namespace
+
+void AddSweepCommand(CLI::App& app) {
+    CLI::App* sweep =
+        app.add_subcommand("sweep", "Model the time of cost records on many described NPUs");
+    sweep->footer(kExamples);
+    auto options = std::make_shared<Options>();
+    sweep->add_option("space", options->space, "A TOML file of descriptions")->required();
+    sweep->add_option("records", options->records, "Files of cost records")->required();
+    sweep
+        ->add_option("-o,--output", options->output,
+                     "A table with a row a description: FILE.parquet, else CSV")
+        ->check([](const std::string& path) {
+            return path.ends_with(".parquet") || path.ends_with(".csv")
+                       ? std::string()
+                       : fmt::format("{} must end in .csv or .parquet", path);
+        });
+    sweep->add_option("--threads", options->threads, "How many replay at a time")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    sweep->add_option("--top", options->top, "How many of the best are printed")
+        ->capture_default_str();
+    sweep->add_flag("--skip-contradictions", options->skip_contradictions,
+                    "Leave descriptions out whose values contradict each other");
+    sweep->callback([options] { Sweep(*options); });
+}
+
+}  // namespace fornax::tool
