@@ -1,6 +1,7 @@
 #include "tools/replay/table.h"
 
 #include <cmath>
+#include <cstring>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -271,7 +271,7 @@ class TraceWriter {
             Lanes tracks(*this, std::string(npu::kUnitNames[static_cast<size_t>(unit)]));
             for (size_t i = 0; i < records.size(); ++i) {
                 Slice(tracks[lanes[i]], NameOf(records[i]), intervals[i].began, intervals[i].ended,
-                      {}, {{"record", uint64_t{records[i]}}});
+                      {}, {});
             }
         }
     }
@@ -322,7 +322,7 @@ class TraceWriter {
         Lanes tracks(*this, std::string(npu::kUnitNames[static_cast<size_t>(unit)]));
         for (size_t i = 0; i < flows.size(); ++i) {
             Slice(tracks[lanes[i]], NameOf(flows[i].record), flows[i].began, flows[i].ended, {},
-                  {{"record", uint64_t{flows[i].record}}, {"bytes", flows[i].bytes}});
+                  {{"bytes", flows[i].bytes}});
         }
     }
 
