@@ -310,7 +310,40 @@ Status CheckDescription(const Description& description) {
 
 namespace {
 
+// toml++ 3.3 does what no program may do (TOML_UNREACHABLE in is_non_ascii_horizontal_whitespace)
+// where it looks for a blank and finds a letter of U+00A1 to U+0499. In comments and texts of one
+// line it does not look for blanks.
+Status CheckCharacters(std::string_view text, const std::string& source) {
+    constexpr std::string_view kMark = "\xEF\xBB\xBF";
+    const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+    text.remove_prefix(text.starts_with(kMark) ? kMark.size() : 0);
+    const bool has_long_text =
+        text.find("\"\"\"") != std::string_view::npos || text.find("'''") != std::string_view::npos;
+    size_t line = 1;
+    char within = 0;  // what a text ends with; '#': a comment
+    for (size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (c == '\n') {
+            within = 0;
+            ++line;
+        } else if (!is_ascii(c) && (within == 0 || has_long_text)) {
+            return Bad(
+                fmt::format("{}, line {}: a character that is not ASCII is neither in a "
+                            "comment nor in a text of one line.",
+                            source, line));
+        } else if (within == 0 && (c == '#' || c == '"' || c == '\'')) {
+            within = c;
+        } else if (within == '"' && c == '\\' && i + 1 < text.size() && is_ascii(text[i + 1])) {
+            line += text[++i] == '\n' ? 1 : 0;
+        } else if (c == within && c != '#') {
+            within = 0;
+        }
+    }
+    return OkStatus();
+}
+
 Result<toml::table> ParseToml(std::string_view text, const std::string& source) {
+    FORNAX_RETURN_IF_ERROR(CheckCharacters(text, source));
     toml::parse_result parsed = toml::parse(text);
     if (!parsed) {
         const toml::parse_error& error = parsed.error();
