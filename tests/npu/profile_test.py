@@ -89,15 +89,17 @@ class Profile(ProfileCase):
         self.assertEqual(json.loads(again.stdout), self.profile)
 
     def test_command(self):
-        script = (f"import os, shutil; shutil.copy({str(self.records)!r}, os.environ['FORNAX_NPU_RECORDS']); "
+        script = (f"import os, shutil; shutil.copy({str(self.records)!r}, "
+                  "os.environ['FORNAX_NPU_RECORDS'].replace('%p', str(os.getpid()))); "
                   "assert 'fornax_icd' in os.environ['VK_DRIVER_FILES']; os.chdir('/'); raise SystemExit({})")
         out = self.folder / "command"
         out.mkdir()
-        (out / "records.jsonl").write_text("of another run")
+        (out / "records.1.jsonl").write_text("of another run")
         ran = fornax("profile", "--npu", "edge-4", "-o", out, "--", sys.executable, "-c", script.format(0))
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(json.loads((out / "profile.json").read_text()), self.profile)
-        self.assertEqual((out / "records.jsonl").read_bytes(), self.records.read_bytes())
+        [records] = out.glob("records.*.jsonl")
+        self.assertEqual(records.read_bytes(), self.records.read_bytes())
         for name in ("trace.perfetto-trace", "profile.html"):
             self.assertEqual((out / name).read_bytes(), (self.out / name).read_bytes(), name)
         # The command's status is the profile's, which is there all the same.
@@ -106,10 +108,34 @@ class Profile(ProfileCase):
         self.assertIn("ended with 7", ran.stderr)
         self.assertIn("times it", ran.stdout)
         self.fails(1, "left no cost records", "profile", "--npu", "edge-4", "-o", out, "--", "true")
-        self.assertFalse((out / "records.jsonl").exists())
+        self.assertFalse(list(out.glob("records*")))
+
+    def test_programs_at_once(self):
+        other = self.folder / "other.jsonl"
+        other.write_bytes(self.records.read_bytes())
+        ran = fornax("profile", self.records, other, "--npu", "edge-4", "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        found = json.loads(ran.stdout)
+        self.assertEqual([program["name"] for program in found["programs"]], ["digits", "other"])
+        for program in found["programs"]:
+            self.assertEqual(program["alone_ns"], self.profile["total_ns"])
+            self.assertGreaterEqual(program["together_ns"], program["alone_ns"])
+        self.assertEqual(max(program["together_ns"] for program in found["programs"]), found["total_ns"])
+        # They contend, and yet are done before one after the other.
+        self.assertGreater(found["total_ns"], self.profile["total_ns"])
+        self.assertLess(found["total_ns"], 2 * self.profile["total_ns"])
+        names = {kernel["name"] for kernel in self.profile["kernels"]}
+        self.assertEqual({kernel["name"] for kernel in found["kernels"]},
+                         {f"{program}: {name}" for program in ("digits", "other") for name in names})
+        # The processes of a command are such programs.
+        script = f"for i in 1 2; do cp {self.records} $(echo $FORNAX_NPU_RECORDS | sed s/%p/$i/); done"
+        ran = fornax("profile", "--npu", "edge-4", "--", "sh", "-c", script)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("us beside the others", ran.stdout)
+        self.assertIn("records.2", ran.stdout)
 
     def test_bad_input(self):
-        self.fails(2, "either a file of cost records or a command", "profile", "--npu", "edge-4")
+        self.fails(2, "either files of cost records or a command", "profile", "--npu", "edge-4")
         self.fails(2, "No machine is named", "profile", self.records)
         self.fails(1, "none is no preset", "profile", self.records, "--npu", "none")
         self.fails(1, "none.jsonl", "profile", self.folder / "none.jsonl", "--npu", "edge-4")

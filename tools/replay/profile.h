@@ -61,6 +61,14 @@ double RooflineCycles(const npu::Description& description,
                       const npu::Record& record,
                       const npu::Cost& cost);
 
+// One of several programs that run at once (programs.h).
+struct ProgramTime {
+    std::string name;
+    size_t records = 0;
+    double alone_ns = 0;
+    double together_ns = 0;
+};
+
 struct Profile {
     npu::Description description;
     std::span<const npu::Record> records;  // the caller's
@@ -68,6 +76,7 @@ struct Profile {
     npu::Timeline timeline;
     std::vector<KernelProfile> kernels;  // the longest first; of equal ones by name
     std::vector<uint32_t> kernel_of;     // by record
+    std::vector<ProgramTime> programs;   // if there are several; not made by MakeProfile()
 
     double Nanoseconds(npu::Cycles cycles) const {
         return description.Nanoseconds(static_cast<double>(cycles));

@@ -10,6 +10,7 @@
 #include "npu/replay/test_records.h"
 #include "tools/replay/page.h"
 #include "tools/replay/page_files.h"
+#include "tools/replay/programs.h"
 #include "tools/replay/trace.h"
 #include "tools/replay/trace.pb.h"
 
@@ -104,6 +105,29 @@ TEST(Profile, PrintsWithAStamp) {
     EXPECT_EQ(json["model_version"], npu::kModelVersion);
     EXPECT_EQ(json["kernels"].size(), 4U);
     EXPECT_EQ(json["host_link_bytes"], 1 << 20);
+}
+
+TEST(Programs, KeepTheirQueuesAndDependencies) {
+    std::vector<Record> one = Records(), other = Records();
+    const std::vector<Program> programs = {{"a", one}, {"b", other}};
+    const std::vector<Record> together = *Together(programs);
+    ASSERT_EQ(together.size(), one.size() + other.size());
+    const Record& record = together[one.size() + 1];
+    EXPECT_EQ(record.name(), "b: product </script>");
+    EXPECT_EQ(record.after, std::vector<RecordId>{RecordId(one.size())});
+    EXPECT_EQ(record.queue, npu::QueueId(2));
+    EXPECT_EQ(together.back().queue, npu::QueueId(3));
+    Profile profile = ProfileOf(together);
+    profile.programs = *ProgramTimesOf(programs, profile);
+    ASSERT_EQ(profile.programs.size(), 2U);
+    EXPECT_GT(profile.programs[1].together_ns, profile.programs[1].alone_ns);
+    EXPECT_THAT(ProfileText(profile, 1), HasSubstr("us beside the others"));
+    // One alone is as it was.
+    EXPECT_EQ(Together(std::vector<Program>{{"a", one}})->front().name(), "weights");
+
+    one.back().queue = npu::QueueId(npu::kMaxQueues - 1);
+    EXPECT_THAT(Together(std::vector<Program>{{"a", one}, {"b", other}}).error().message,
+                HasSubstr("have 4098 queues together; there are 4096."));
 }
 
 TEST(Steps, AreTheSumOfWhatOverlaps) {

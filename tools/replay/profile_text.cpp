@@ -48,6 +48,20 @@ std::string KernelsTable(const Profile& profile, size_t top) {
     return text;
 }
 
+std::string ProgramsTable(std::span<const ProgramTime> programs) {
+    TextTable table({"program", "records", "us alone", "us beside the others", "times as long"},
+                    {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+    for (const ProgramTime& program : programs) {
+        table.AddRow({Printable(program.name), fmt::format("{}", program.records),
+                      fmt::format("{:.1f}", program.alone_ns / 1e3),
+                      fmt::format("{:.1f}", program.together_ns / 1e3),
+                      program.alone_ns > 0
+                          ? fmt::format("{:.2f}", program.together_ns / program.alone_ns)
+                          : ""});
+    }
+    return table.Render(2);
+}
+
 nlohmann::json KernelToJson(const Profile& profile, const KernelProfile& kernel) {
     return {{"name", kernel.name},
             {"is_copy", kernel.is_copy},
@@ -106,6 +120,9 @@ std::string ProfileText(const Profile& profile, size_t top) {
         static_cast<double>(result.traffic.dram_written) / 1024,
         static_cast<double>(result.traffic.over_fetch) / 1024,
         static_cast<double>(result.traffic.spill) / 1024);
+    if (!profile.programs.empty()) {
+        text += ProgramsTable(profile.programs) + "\n";
+    }
     text += KernelsTable(profile, top) + "\n" + UnitsTable(result);
     return text;
 }
@@ -143,6 +160,13 @@ nlohmann::json ProfileToJson(const Profile& profile) {
                                                           {"busy", unit.busy},
                                                           {"stall", unit.stall},
                                                           {"idle", unit.idle}};
+    }
+    made["programs"] = nlohmann::json::array();
+    for (const ProgramTime& program : profile.programs) {
+        made["programs"].push_back({{"name", program.name},
+                                    {"records", program.records},
+                                    {"alone_ns", program.alone_ns},
+                                    {"together_ns", program.together_ns}});
     }
     made["kernels"] = nlohmann::json::array();
     for (const KernelProfile& kernel : profile.kernels) {

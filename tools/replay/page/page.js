@@ -327,6 +327,13 @@ function show(data) {
     for (const bound of Object.keys(COLORS).filter((name) => profile.kernels.some((kernel) => kernel.bound === name))) {
         element("span", document.getElementById("bounds"), bound, "bound").style.background = COLORS[bound];
     }
+    if (profile.programs.length > 0) {
+        const programs = document.getElementById("programs");
+        programs.hidden = false;
+        table(programs, ["program", "records", "alone", "beside the others", "times as long"], profile.programs.map((program) =>
+            [program.name, String(program.records), duration(program.alone_ns), duration(program.together_ns),
+             program.alone_ns > 0 ? (program.together_ns / program.alone_ns).toFixed(2) : ""]), new Set([1, 2, 3, 4]));
+    }
     showChanges(data);
     showKernels(data);
     table(document.getElementById("machine"), ["key", "value", "unit"], data.machine.keys, new Set([1]));
