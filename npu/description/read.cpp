@@ -310,9 +310,10 @@ Status CheckDescription(const Description& description) {
 
 namespace {
 
-// toml++ 3.3 does what no program may do (TOML_UNREACHABLE in is_non_ascii_horizontal_whitespace)
-// where it looks for a blank and finds a letter of U+00A1 to U+0499. In comments and texts of one
-// line it does not look for blanks.
+// Characters that toml++ 3.3 is not safe from: where it looks for a blank and finds a letter of
+// U+00A1 to U+0499 it is undefined (TOML_UNREACHABLE in is_non_ascii_horizontal_whitespace), and it
+// takes a vertical tab for the begin of a key. In comments and texts of one line it looks for no
+// blanks; control characters are not allowed in TOML.
 Status CheckCharacters(std::string_view text, const std::string& source) {
     constexpr std::string_view kMark = "\xEF\xBB\xBF";
     const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
@@ -323,6 +324,11 @@ Status CheckCharacters(std::string_view text, const std::string& source) {
     char within = 0;  // what a text ends with; '#': a comment
     for (size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
+        const bool ends_line = c == '\n' || (c == '\r' && text.substr(i + 1, 1) == "\n");
+        if (is_ascii(c) && (c < ' ' || c == 0x7F) && c != '\t' && !ends_line) {
+            return Bad(fmt::format("{}, line {}: byte {:#04x} is a control character.", source,
+                                   line, static_cast<unsigned>(c)));
+        }
         if (c == '\n') {
             within = 0;
             ++line;
@@ -333,8 +339,10 @@ Status CheckCharacters(std::string_view text, const std::string& source) {
                             source, line));
         } else if (within == 0 && (c == '#' || c == '"' || c == '\'')) {
             within = c;
-        } else if (within == '"' && c == '\\' && i + 1 < text.size() && is_ascii(text[i + 1])) {
-            line += text[++i] == '\n' ? 1 : 0;
+        } else if (within == '"' && text.substr(i, 2) == "\\\"") {
+            ++i;
+        } else if (within == '"' && text.substr(i, 2) == "\\\\") {
+            ++i;
         } else if (c == within && c != '#') {
             within = 0;
         }
