@@ -1,13 +1,16 @@
-// Draws the charts of a profile's page without a browser, and prints what is in them as JSON.
-// Usage: node draw_page.js page.js echarts.js profile.html
+// Draws the charts of a page without a browser, and prints what is in them as JSON.
+// Usage: node draw_page.js FOLDER SCRIPT echarts.js PAGE.html, where FOLDER has common.js and SCRIPT
 "use strict";
 
 const fs = require("fs");
 const path = require("path");
 
-const [page, library, html] = process.argv.slice(2).map((name) => path.resolve(name));
-const { CHARTS, answerOf } = require(page);
-const echarts = require(library);
+const [folder, script, library, html] = process.argv.slice(2);
+const source = ["common.js", script].map((name) => fs.readFileSync(path.join(folder, name), "utf8")).join("");
+const page = { exports: {} };
+new Function("module", source)(page);
+const { CHARTS, answerOf } = page.exports;
+const echarts = require(path.resolve(library));
 
 const text = fs.readFileSync(html, "utf8");
 const begin = '<script id="data" type="application/json">';
@@ -28,5 +31,5 @@ for (const [name, option] of Object.entries(CHARTS)) {
         texts: [...svg.matchAll(/<text [^>]*>([^<]*)</g)].map((match) => match[1]),
     };
 }
-data.what_if.names.forEach((change, i) => { found.answers[change.key] = answerOf(data, 1 << i); });
+(data.what_if ? data.what_if.names : []).forEach((change, i) => { found.answers[change.key] = answerOf(data, 1 << i); });
 console.log(JSON.stringify(found));

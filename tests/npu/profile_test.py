@@ -243,6 +243,36 @@ class Trace(ProfileCase):
             self.assertGreater(len(list(processor.query("select * from flow"))), 0)
 
 
+def drawn(case, script, html):
+    """What Node.js draws of a page."""
+    charts = os.environ.get("FORNAX_CHARTS", "")
+    if not node() or not pathlib.Path(charts).exists():
+        case.skipTest("there is no Node.js, or no ECharts")
+    found = subprocess.run([node(), ROOT / "tests/npu/draw_page.js", ROOT / "tools/replay/page", script, charts, html],
+                           capture_output=True, text=True, timeout=120)
+    case.assertEqual(found.returncode, 0, found.stderr)
+    return json.loads(found.stdout)
+
+
+def shown(case, html, charts, picture):
+    """The document that Chromium makes of a page, of which it also makes a picture."""
+    if not chromium():
+        case.skipTest("there is no Chromium")
+    if "echarts" not in html.read_text():
+        case.skipTest("the command was built without ECharts")
+    common = [chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1240,2600",
+              "--virtual-time-budget=5000", f"--user-data-dir={case.folder / 'browser'}"]
+    document = subprocess.run([*common, "--dump-dom", html.as_uri()], capture_output=True, text=True, timeout=120)
+    case.assertEqual(document.returncode, 0, document.stderr)
+    case.assertEqual(document.stdout.count("<canvas"), charts)
+    path = case.folder / picture
+    subprocess.run([*common, f"--screenshot={path}", html.as_uri()], capture_output=True, timeout=120, check=True)
+    case.assertGreater(path.stat().st_size, 50_000)
+    if os.environ.get("FORNAX_KEEP_PICTURES"):
+        shutil.copy(path, os.environ["FORNAX_KEEP_PICTURES"])
+    return document.stdout
+
+
 class Page(ProfileCase):
     def test_structure(self):
         page = (self.out / "profile.html").read_text()
@@ -262,13 +292,7 @@ class Page(ProfileCase):
         self.assertEqual(replays[3]["time_ns"], found["total_ns"])
 
     def test_charts(self):
-        charts = os.environ.get("FORNAX_CHARTS", "")
-        if not node() or not pathlib.Path(charts).exists():
-            self.skipTest("there is no Node.js, or no ECharts")
-        drawn = subprocess.run([node(), ROOT / "tests/npu/draw_page.js", ROOT / "tools/replay/page/page.js", charts,
-                                self.out / "profile.html"], capture_output=True, text=True, timeout=120)
-        self.assertEqual(drawn.returncode, 0, drawn.stderr)
-        found = json.loads(drawn.stdout)
+        found = drawn(self, "page.js", self.out / "profile.html")
         self.assertEqual(set(found["charts"]), {"timeline", "roofline", "memory", "energy", "units", "slowest"})
         for name, chart in found["charts"].items():
             self.assertGreater(chart["shapes"], 5, name)
@@ -278,24 +302,9 @@ class Page(ProfileCase):
         self.assertGreaterEqual(found["answers"]["bandwidth"]["speedup"], 1)
 
     def test_browser(self):
-        if not chromium():
-            self.skipTest("there is no Chromium")
-        page = (self.out / "profile.html").read_text()
-        if "chart library" in page and "echarts" not in page:
-            self.skipTest("the command was built without ECharts")
-        picture = self.folder / "page.png"
-        common = [chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1240,2600",
-                  "--virtual-time-budget=5000", f"--user-data-dir={self.folder / 'browser'}"]
-        url = (self.out / "profile.html").as_uri()
-        shown = subprocess.run([*common, "--dump-dom", url], capture_output=True, text=True, timeout=120)
-        self.assertEqual(shown.returncode, 0, shown.stderr)
-        self.assertEqual(shown.stdout.count("<canvas"), 6)
-        self.assertEqual(len(re.findall(r"<tr>", shown.stdout.split('id="kernels"')[1].split("</section>")[0])),
+        document = shown(self, self.out / "profile.html", 6, "page.png")
+        self.assertEqual(len(re.findall(r"<tr>", document.split('id="kernels"')[1].split("</section>")[0])),
                          len(self.profile["kernels"]) + 1)
-        subprocess.run([*common, f"--screenshot={picture}", url], capture_output=True, timeout=120, check=True)
-        self.assertGreater(picture.stat().st_size, 50_000)
-        if os.environ.get("FORNAX_KEEP_PICTURES"):
-            shutil.copy(picture, os.environ["FORNAX_KEEP_PICTURES"])
 
 
 class Sweep(ProfileCase):
@@ -323,6 +332,19 @@ class Sweep(ProfileCase):
         with table.open(newline="") as file:
             row = next(csv.DictReader(file))
         self.assertEqual(row["modelled_time_ns:digits"], row["modelled_time_ns:digits_2"])
+
+    def test_page(self):
+        page, table = self.folder / "sweep.html", self.folder / "of_page.csv"
+        ran = fornax("sweep", self.space, self.records, "-o", table, "--page", page)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        with table.open(newline="") as file:
+            best = sum(row["pareto"] == "1" for row in csv.DictReader(file))
+        found = drawn(self, "sweep.js", page)
+        self.assertEqual(set(found["charts"]), {"energy", "area", "values"})
+        self.assertIn("dram.bandwidth_gbs", found["charts"]["values"]["texts"])
+        document = shown(self, page, 3, "sweep.png")
+        self.assertIn("modelled, uncalibrated (sweep of 6 descriptions of edge-4", document)
+        self.assertEqual(len(re.findall(r"<tr>", document.split('id="front"')[1].split("</section>")[0])), best + 1)
 
     def test_parquet(self):
         if not has("pyarrow"):

@@ -11,6 +11,7 @@
 #include "npu/replay/record_file.h"
 #include "tools/fornax/command.h"
 #include "tools/fornax/progress.h"
+#include "tools/replay/sweep_page.h"
 #include "tools/replay/table.h"
 
 namespace fornax::tool {
@@ -26,12 +27,13 @@ constexpr const char* kExamples =
     "\n"
     "Examples:\n"
     "  fornax run model.onnx --records model.jsonl\n"
-    "  fornax sweep space.toml model.jsonl -o table.parquet";
+    "  fornax sweep space.toml model.jsonl -o table.parquet --page table.html";
 
 struct Options {
     std::string space;
     std::vector<std::string> records;
     std::string output;
+    std::string page;
     uint32_t threads = std::max(1U, std::thread::hardware_concurrency());
     size_t top = 20;
     bool skip_contradictions = false;
@@ -98,6 +100,10 @@ void Sweep(const Options& options) {
     if (!options.output.empty()) {
         WriteTable(options, space, rows);
     }
+    if (!options.page.empty()) {
+        ExitIfError(WriteOutputFile(options.page, SweepPageOf(space, rows)));
+        fmt::print("written    {}\n", options.page);
+    }
     if (failed == rows.size()) {
         ExitWithError({ErrorCode::kInvalidArgument, "No description could be replayed."});
     }
@@ -120,6 +126,7 @@ void AddSweepCommand(CLI::App& app) {
                        ? std::string()
                        : fmt::format("{} must end in .csv or .parquet", path);
         });
+    sweep->add_option("--page", options->page, "An HTML page that plots them");
     sweep->add_option("--threads", options->threads, "How many replay at a time")
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "npu/description/fields.h"
+#include "tools/replay/html.h"
 #include "tools/replay/page_files.h"
 
 namespace fornax::tool {
@@ -165,39 +166,6 @@ json ChangesData(std::span<const WhatIf> changes) {
     return made;
 }
 
-std::string Escaped(std::string_view text) {
-    std::string made;
-    for (const char c : text) {
-        switch (c) {
-            case '<':
-                made += "&lt;";
-                break;
-            case '>':
-                made += "&gt;";
-                break;
-            case '&':
-                made += "&amp;";
-                break;
-            default:
-                made += c;
-        }
-    }
-    return made;
-}
-
-// JSON that may stand in a script: no text in it ends that, or begins a comment.
-std::string InScript(const json& data) {
-    std::string made;
-    for (const char c : data.dump(-1, ' ', true, json::error_handler_t::replace)) {
-        if (c == '<') {
-            made += "\\u003c";
-        } else {
-            made += c;
-        }
-    }
-    return made;
-}
-
 }  // namespace
 
 json PageData(const Profile& profile, std::span<const WhatIf> changes) {
@@ -214,26 +182,11 @@ json PageData(const Profile& profile, std::span<const WhatIf> changes) {
 }
 
 std::string PageOf(const Profile& profile, std::span<const WhatIf> changes) {
-    const std::string stamp = Escaped(npu::StampOf(profile.description));
-    std::string page = fmt::format(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-        "'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
-        "<title>Profile, {0}</title>\n<style>\n{1}</style></head>\n<body>\n"
-        "<h1>Profile on {2}</h1>\n<p class=\"stamp\">{0}</p>\n{3}\n",
-        stamp, PageStyle(), Escaped(profile.description.name), PageBody());
-    if (!ChartLibrary().empty()) {
-        page += "<script>\n";
-        page += ChartLibrary();
-        page += "\n</script>\n";
-    }
-    page += "<script id=\"data\" type=\"application/json\">";
-    page += InScript(PageData(profile, changes));
-    page += "</script>\n<script>\n";
-    page += PageScript();
-    page += "</script>\n</body></html>\n";
-    return page;
+    return HtmlOf({.title = "Profile on " + profile.description.name,
+                   .stamp = npu::StampOf(profile.description),
+                   .body = PageBody(),
+                   .script = PageScript()},
+                  PageData(profile, changes));
 }
 
 }  // namespace fornax::tool

@@ -1,40 +1,8 @@
 // The page of a profile: draws the data that stands in it, with ECharts where the page has it. Every chart is the
-// result of a function of the data alone, so that a test can draw it without a browser.
-"use strict";
+// result of a function of the data alone, so that a test can draw it without a browser. common.js stands before it.
 
 const COLORS = { "launch": "#8a94a3", "matrix": "#3b7dd8", "vector": "#2aa198", "special": "#8f5fd0", "scratchpad": "#c98b1f",
                  "DMA": "#d2643c", "network": "#c24d8a", "DRAM": "#c0392b", "host link": "#6b7d3a" };
-
-function withPrefix(value, unit, prefixes = ["", "k", "M", "G", "T", "P"]) {
-    let scale = 0;
-    while (Math.abs(value) >= 1000 && scale + 1 < prefixes.length) {
-        value /= 1000;
-        ++scale;
-    }
-    return `${Number(value.toPrecision(4))} ${prefixes[scale]}${unit}`;
-}
-
-const duration = (ns) => ns === 0 ? "0" : withPrefix(ns, "s", ["n", "\u00b5", "m", ""]);
-const energy = (nj) => withPrefix(nj, "J", ["n", "\u00b5", "m", ""]);
-
-function bytes(value) {
-    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let scale = 0;
-    while (value >= 1024 && scale + 1 < units.length) {
-        value /= 1024;
-        ++scale;
-    }
-    return `${Number(value.toPrecision(4))} ${units[scale]}`;
-}
-
-// Text out of files goes into tooltips, which are HTML.
-function escaped(text) {
-    return String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
-}
-
-function shortened(text, most = 34) {
-    return text.length <= most ? text : `${text.slice(0, most - 1)}\u2026`;
-}
 
 // --- Charts: options of ECharts
 
@@ -229,27 +197,6 @@ function answerOf(data, chosen) {
              hash: then.hash };
 }
 
-function element(name, parent, text, className) {
-    const made = document.createElement(name);
-    made.textContent = text === undefined ? "" : text;
-    if (className) {
-        made.className = className;
-    }
-    parent.appendChild(made);
-    return made;
-}
-
-function table(parent, header, rows, numbers) {
-    const made = element("table", parent);
-    const head = element("tr", element("thead", made)), body = element("tbody", made);
-    header.forEach((name, i) => element("th", head, name, numbers.has(i) ? "n" : ""));
-    for (const row of rows) {
-        const line = element("tr", body);
-        row.forEach((cell, i) => element("td", line, cell, numbers.has(i) ? "n" : ""));
-    }
-    return made;
-}
-
 function showKernels(data) {
     const parent = document.getElementById("kernels"), most = 500;
     let column = 1, descending = true;
@@ -337,17 +284,7 @@ function show(data) {
     showChanges(data);
     showKernels(data);
     table(document.getElementById("machine"), ["key", "value", "unit"], data.machine.keys, new Set([1]));
-    if (typeof echarts === "undefined") {
-        document.getElementById("no-charts").hidden = false;
-        document.querySelectorAll(".chart").forEach((chart) => { chart.hidden = true; });
-        return;
-    }
-    const charts = Object.entries(CHARTS).map(([id, option]) => {
-        const chart = echarts.init(document.getElementById(id), null, { renderer: "canvas" });
-        chart.setOption(option(data));
-        return chart;
-    });
-    window.onresize = () => charts.forEach((chart) => chart.resize());
+    drawCharts(CHARTS, data);
 }
 
 if (typeof document !== "undefined") {
