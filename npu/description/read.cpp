@@ -1,6 +1,7 @@
 // Reads TOML with toml++, which keeps the lines of values for messages.
 #include "npu/description/read.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <filesystem>
@@ -16,7 +17,13 @@
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_FORMATTERS 0
+// Some texts do what the parser asserts that none does ("key = [}"), and it goes on rightly. With
+// NDEBUG it would tell the compiler to rely on its assertions.
+#define TOML_ASSERT(condition) static_cast<void>(0)
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 namespace fornax::npu {
 namespace {
@@ -463,6 +470,28 @@ Result<Space> ParseSpace(std::string_view text,
 Result<Space> LoadSpace(const std::string& path) {
     FORNAX_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxDescriptionBytes));
     return ParseSpace(text, Printable(path), std::filesystem::path(path).parent_path().string());
+}
+
+std::string TextOf(const Space& space) {
+    std::string text = fmt::format("# {} as a whole.\n", Printable(space.base.name));
+    for (const Field& field : Fields()) {
+        const auto value = [&](double number) {
+            const bool is_word = field.kind == FieldKind::kWord;
+            return is_word ? fmt::format("\"{}\"", TextOf(field, number)) : TextOf(field, number);
+        };
+        const auto axis = std::ranges::find(space.axes, &field, &SpaceAxis::field);
+        std::string values;
+        if (axis == space.axes.end()) {
+            values = value(field.get(space.base));
+        } else {
+            for (const double number : axis->values) {
+                values += fmt::format("{}{}", values.empty() ? "[" : ", ", value(number));
+            }
+            values += "]";
+        }
+        text += fmt::format("{}.{} = {}\n", field.table, field.key, values);
+    }
+    return text;
 }
 
 }  // namespace fornax::npu

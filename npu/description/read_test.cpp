@@ -58,6 +58,7 @@ TEST(NpuDescription, LettersBeyondAsciiAreInCommentsAndTexts) {
                   "file.toml, line 2: a character that is not ASCII is neither in a comment nor in "
                   "a text of one line.");
     }
+    EXPECT_THAT(ErrorOf("base = \"edge-4\"\ndma.outstanding = [}"), HasSubstr("it is not TOML"));
     EXPECT_EQ(ErrorOf("[\v["), "file.toml, line 1: byte 0x0b is a control character.");
     EXPECT_EQ(ErrorOf("# \r\n\r"), "file.toml, line 2: byte 0x0d is a control character.");
 }

@@ -43,4 +43,7 @@ Result<Space> ParseSpace(std::string_view text,
                          const std::string& folder);
 Result<Space> LoadSpace(const std::string& path);
 
+// The same space as a text without a base.
+std::string TextOf(const Space& space);
+
 }  // namespace fornax::npu

@@ -46,23 +46,31 @@ SweepRow RowOf(const Description& description, std::span<const std::vector<Recor
 
 }  // namespace
 
+Status CheckSpace(const Space& space) {
+    for (uint64_t i = 0; i < space.count(); ++i) {
+        if (const Result<Description> description = space.At(i); !description.ok()) {
+            return description.error();
+        }
+    }
+    return OkStatus();
+}
+
 Result<std::vector<SweepRow>> RunSweep(const Space& space,
                                        std::span<const std::vector<Record>> programs,
                                        const SweepOptions& options) {
     for (const std::vector<Record>& program : programs) {
         FORNAX_RETURN_IF_ERROR(CheckRecords(program));
     }
-    const uint64_t count = space.count();
-    for (uint64_t i = 0; i < count && !options.skip_contradictions; ++i) {
-        if (const Result<Description> description = space.At(i); !description.ok()) {
-            return description.error();
-        }
+    if (!options.skip_contradictions) {
+        FORNAX_RETURN_IF_ERROR(CheckSpace(space));
     }
+    const uint64_t first = std::min(options.first, space.count());
+    const uint64_t count = std::max(first, std::min(options.last, space.count())) - first;
     std::vector<SweepRow> rows(count);
     std::atomic<uint64_t> next = 0, done = 0;
     const auto work = [&] {
         for (uint64_t i = next++; i < count; i = next++) {
-            const Result<Description> description = space.At(i);
+            const Result<Description> description = space.At(first + i);
             if (description.ok()) {
                 rows[i] = RowOf(*description, programs);
             } else {

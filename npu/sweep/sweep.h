@@ -36,14 +36,21 @@ struct SweepOptions {
     // Leaves descriptions whose values contradict each other out, with a failure; else the sweep
     // fails before it begins.
     bool skip_contradictions = false;
+    // The part of the space that is replayed: `first` and those behind it, fewer than `last`.
+    uint64_t first = 0;
+    uint64_t last = UINT64_MAX;
     // Called now and then by the thread that called RunSweep().
     std::function<void(uint64_t done, uint64_t total)> progress = {};
 };
 
-// By index of the space. Fails with the sentence of a contradiction, and as CheckRecords().
+// By index of the space, from `first` on. Fails with the sentence of a contradiction, and as
+// CheckRecords().
 Result<std::vector<SweepRow>> RunSweep(const Space& space,
                                        std::span<const std::vector<Record>> programs,
                                        const SweepOptions& options);
+
+// Fails with the first sentence of a description that contradicts itself.
+Status CheckSpace(const Space& space);
 
 // The rows that no other beats: none is at least as good in time, energy and area and better in
 // one. Of equal rows the first. In the order of time.

@@ -1,5 +1,6 @@
-// Coverage-guided fuzzing of what a sweep begins with, descriptions and spaces of them: any text ends
-// as a machine on which records can be replayed, or as one sentence that is fit for a terminal.
+// Coverage-guided fuzzing of what a sweep begins with, descriptions and spaces of them: any text
+// ends as a machine on which records can be replayed, or as one sentence that is fit for a
+// terminal.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -70,6 +70,15 @@ TEST(NpuSpace, HasABaseThatIsAFileBesideIt) {
     EXPECT_EQ(space->At(1)->matrix.dataflow, Dataflow::kInputStationary);
 }
 
+TEST(NpuSpace, IsTheSameAsATextWithoutABase) {
+    const Space space = SpaceOf(std::string(kSpace) + "[matrix]\ndataflow = [\"best\"]\n");
+    const Space same = SpaceOf(TextOf(space));
+    ASSERT_EQ(same.count(), space.count());
+    for (uint64_t i = 0; i < space.count(); ++i) {
+        EXPECT_EQ(same.At(i)->Hash(), space.At(i)->Hash());
+    }
+}
+
 TEST(NpuSpace, SaysWhatIsWrongWithIt) {
     EXPECT_EQ(ErrorOf("base = \"edge-4\"\n"),
               "space.toml varies no key; at least one must have a list of values, as in "
@@ -121,6 +130,19 @@ TEST(NpuSweep, HasARowForEachDescriptionWhateverTheThreads) {
         EXPECT_EQ(row.time_ns, (*three)[i].time_ns);
         EXPECT_EQ(row.energy_nj, (*three)[i].energy_nj);
     }
+}
+
+TEST(NpuSweep, IsTheSameInParts) {
+    const Space space = SpaceOf(kSpace);
+    const auto programs = Programs();
+    const std::vector<SweepRow> all = *RunSweep(space, programs, {});
+    const std::vector<SweepRow> part = *RunSweep(space, programs, {.first = 2, .last = 5});
+    ASSERT_EQ(part.size(), 3U);
+    for (size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(part[i].description, all[2 + i].description);
+        EXPECT_EQ(part[i].time_ns, all[2 + i].time_ns);
+    }
+    EXPECT_TRUE(RunSweep(space, programs, {.first = 6, .last = 9})->empty());
 }
 
 TEST(NpuSweep, RefusesOrLeavesOutWhatContradictsItself) {

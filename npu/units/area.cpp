@@ -31,7 +31,7 @@ AreaProxy AreaProxyOf(const Description& description) {
     area.matrix_mm2 =
         mm2(static_cast<double>(matrix.units * matrix.rows * matrix.columns) * element);
     // A shorter interval takes more units behind the same issue.
-    area.vector_mm2 = mm2(static_cast<double>(vector.units * vector.bits / 32) * kVectorLane /
+    area.vector_mm2 = mm2(static_cast<double>(vector.units * vector.bits) / 32 * kVectorLane /
                           vector.simple_interval);
     area.special_mm2 = mm2(static_cast<double>(description.special.lanes) * kSpecialLane /
                            description.special.interval);

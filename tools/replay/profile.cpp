@@ -83,7 +83,7 @@ Peaks PeaksOf(const npu::Description& description) {
                         d.matrix.rate(static_cast<npu::MatrixType>(i));
     }
     peaks.vector =
-        cores * static_cast<double>(d.vector.units * d.vector.bits / 32) / d.vector.simple_interval;
+        cores * static_cast<double>(d.vector.units * d.vector.bits) / 32 / d.vector.simple_interval;
     peaks.special = cores * static_cast<double>(d.special.lanes) / d.special.interval;
     peaks.dram_bytes = d.BytesPerCycle(d.dram.bandwidth_gbs);
     return peaks;

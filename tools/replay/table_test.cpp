@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "npu/replay/test_records.h"
+#include "tools/replay/sweep_rows.h"
 
 namespace fornax::tool {
 namespace {
@@ -30,6 +31,40 @@ TEST(Parquet, IsFramed) {
     std::memcpy(&footer, file.data() + file.size() - 8, 4);
     EXPECT_LT(footer, file.size() - 12);
     EXPECT_THAT(file, HasSubstr("modelled"));
+}
+
+TEST(SweepRows, AreReadAsTheyWereWritten) {
+    std::vector<npu::SweepRow> rows(2);
+    rows[0] = {.failure = "",
+               .description = {1, 2},
+               .program_ns = {0.1, 1.0 / 3},
+               .time_ns = 0.1 + 1.0 / 3,
+               .energy_nj = 1e30,
+               .area_mm2 = 5e-324,
+               .dram_bytes = UINT64_MAX,
+               .spill_bytes = 7,
+               .matrix_busy = 0.25,
+               .dram_busy = 1};
+    rows[1].failure = "It is \"odd\".";
+    const std::string text = RowLine(1, rows[1]) + RowLine(0, rows[0]);
+    std::vector<npu::SweepRow> read(2);
+    const Status status = ReadRowLines(text, 2, read);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    for (size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(RowLine(i, read[i]), RowLine(i, rows[i]));
+        EXPECT_EQ(read[i].time_ns, rows[i].time_ns);
+        EXPECT_EQ(read[i].program_ns, rows[i].program_ns);
+    }
+    const auto error = [&](const std::string& of, size_t programs = 2) {
+        std::vector<npu::SweepRow> into(2);
+        return ReadRowLines(of, programs, into).error().message;
+    };
+    EXPECT_EQ(error(RowLine(1, rows[1])), "A row of the cluster is missing, 0.");
+    EXPECT_EQ(error(text + RowLine(0, rows[0])), "A row of the cluster is there twice, 0.");
+    EXPECT_EQ(error(RowLine(2, rows[0])), "A row of the cluster is no row of this sweep.");
+    EXPECT_EQ(error("nothing"), "A row of the cluster is no row of this sweep.");
+    EXPECT_EQ(error(text, 3), "A row of the cluster lacks a value, 0.");
+    EXPECT_EQ(error("{\"index\":0}"), "A row of the cluster lacks a value, 0.");
 }
 
 TEST(SweepTable, HasARowForEachDescription) {
