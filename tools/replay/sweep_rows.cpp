@@ -1,5 +1,7 @@
 #include "tools/replay/sweep_rows.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
