@@ -35,13 +35,13 @@ std::string CsvCell(const Column& column, size_t row) {
 }
 
 template <typename T, typename Value>
-Column ColumnOf(std::string name, std::span<const SweepRow> rows, const Value& value) {
+Column ColumnOf(const std::string& name, std::span<const SweepRow> rows, const Value& value) {
     std::vector<T> values;
     values.reserve(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
         values.push_back(value(i));
     }
-    return {.name = std::move(name), .values = std::move(values)};
+    return {.name = name, .values = std::move(values)};
 }
 
 Column AxisColumn(const npu::Space& space, std::span<const SweepRow> rows, size_t axis) {
@@ -89,8 +89,8 @@ std::vector<Column> SweepColumns(const npu::Space& space,
     for (size_t i = 0; i < space.axes.size(); ++i) {
         columns.push_back(AxisColumn(space, rows, i));
     }
-    const auto add = [&](std::string name, const auto& value) {
-        columns.push_back(ColumnOf<double>(std::move(name), rows, [&](size_t i) {
+    const auto add = [&](const std::string& name, const auto& value) {
+        columns.push_back(ColumnOf<double>(name, rows, [&](size_t i) {
             return rows[i].failure.empty() ? static_cast<double>(value(rows[i])) : NAN;
         }));
     };
