@@ -2,6 +2,8 @@
 
 #include <type_traits>
 
+#include <fmt/format.h>
+
 namespace fornax::npu {
 namespace {
 
@@ -307,6 +309,14 @@ const Field kFields[] = {
 };
 
 }  // namespace
+
+std::string TextOf(const Field& field, double value) {
+    if (field.kind == FieldKind::kWord) {
+        return std::string(field.words[static_cast<size_t>(value)]);
+    }
+    return field.kind == FieldKind::kInteger ? fmt::format("{:.0f}", value)
+                                             : fmt::format("{}", value);
+}
 
 std::span<const Field> Fields() {
     return kFields;

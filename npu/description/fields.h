@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "npu/description/description.h"
@@ -25,6 +26,9 @@ struct Field {
     double (*get)(const Description&) = nullptr;
     void (*set)(Description&, double) = nullptr;
 };
+
+// A field's value as a file has it.
+std::string TextOf(const Field& field, double value);
 
 // In the order of the tables in the file. Integers are at most 2^53, so that a double holds them.
 std::span<const Field> Fields();

@@ -1,8 +1,10 @@
 // Reads TOML with toml++, which keeps the lines of values for messages.
 #include "npu/description/read.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -10,11 +12,18 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "npu/description/fields.h"
+#include "npu/description/space.h"
 
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_FORMATTERS 0
+// Some texts do what the parser asserts that none does ("key = [}"), and it goes on rightly. With
+// NDEBUG it would tell the compiler to rely on its assertions.
+#define TOML_ASSERT(condition) static_cast<void>(0)
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 namespace fornax::npu {
 namespace {
@@ -120,9 +129,11 @@ std::string TableNames() {
     return List(names);
 }
 
+// Of a description, or with `space` of a space, of which it fills the axes.
 class Reader {
   public:
-    explicit Reader(const std::string& source) : source_(source) {}
+    explicit Reader(const std::string& source, Space* space = nullptr, std::string folder = "")
+        : source_(source), space_(space), folder_(std::move(folder)) {}
 
     Result<Description> Read(const toml::table& root) {
         description_.name = source_;
@@ -146,7 +157,9 @@ class Reader {
         if (!has_base_) {
             FORNAX_RETURN_IF_ERROR(CheckComplete(root));
         }
-        if (const Status status = CheckDescription(description_); !status.ok()) {
+        // A space checks each of its descriptions.
+        const Status status = space_ == nullptr ? CheckDescription(description_) : OkStatus();
+        if (!status.ok()) {
             return Bad(fmt::format("{}: {}", source_, status.error().message));
         }
         return std::move(description_);
@@ -165,13 +178,19 @@ class Reader {
                     has_base_ = true;
                 }
             }
+            if (!has_base_ && space_ != nullptr && text != nullptr) {
+                const std::filesystem::path path = std::filesystem::path(folder_) / text->get();
+                FORNAX_ASSIGN_OR_RETURN(description_, LoadDescription(path.string()));
+                has_base_ = true;
+            }
             if (!has_base_) {
                 return Bad(fmt::format(
                     "{} is {}; it must be one of the presets {}.", Place(source_, *base, "base"),
                     text != nullptr ? "'" + text->get() + "'" : std::string(TypeName(*base)),
                     List(names)));
             }
-            description_.name = source_;
+            // A space is named after its base.
+            description_.name = space_ == nullptr ? source_ : description_.name;
         }
         if (const toml::node* name = root.get("name")) {
             const toml::value<std::string>* text = name->as_string();
@@ -196,8 +215,27 @@ class Reader {
                 return Bad(fmt::format("{} is no key of a description; [{}] has {}.",
                                        Place(source_, node, name), table, KeysOf(table)));
             }
+            if (space_ != nullptr && node.is_array()) {
+                FORNAX_RETURN_IF_ERROR(ReadAxis(*field, *node.as_array(), name));
+                continue;
+            }
             FORNAX_ASSIGN_OR_RETURN(const double value, NumberOf(*field, node, source_, name));
             field->set(description_, value);
+        }
+        return OkStatus();
+    }
+
+    Status ReadAxis(const Field& field, const toml::array& values, std::string_view name) {
+        if (values.empty() || values.size() > kMaxDescriptionsOfSpace) {
+            return Bad(fmt::format("{} is a list of {} values; it must have from 1 to {}.",
+                                   Place(source_, values, name), values.size(),
+                                   kMaxDescriptionsOfSpace));
+        }
+        SpaceAxis& axis = space_->axes.emplace_back();
+        axis.field = &field;
+        for (const toml::node& value : values) {
+            FORNAX_ASSIGN_OR_RETURN(const double number, NumberOf(field, value, source_, name));
+            axis.values.push_back(number);
         }
         return OkStatus();
     }
@@ -216,6 +254,8 @@ class Reader {
     }
 
     const std::string& source_;
+    Space* const space_;
+    const std::string folder_;
     Description description_;
     bool has_base_ = false;
 };
@@ -275,14 +315,64 @@ Status CheckDescription(const Description& description) {
     return OkStatus();
 }
 
-Result<Description> ParseDescription(std::string_view text, const std::string& source) {
-    const toml::parse_result parsed = toml::parse(text);
+namespace {
+
+// Characters that toml++ 3.3 is not safe from: where it looks for a blank and finds a letter of
+// U+00A1 to U+0499 it is undefined (TOML_UNREACHABLE in is_non_ascii_horizontal_whitespace), and it
+// takes a vertical tab for the begin of a key. In comments and texts of one line it looks for no
+// blanks; control characters are not allowed in TOML.
+Status CheckCharacters(std::string_view text, const std::string& source) {
+    constexpr std::string_view kMark = "\xEF\xBB\xBF";
+    const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+    text.remove_prefix(text.starts_with(kMark) ? kMark.size() : 0);
+    const bool has_long_text =
+        text.find("\"\"\"") != std::string_view::npos || text.find("'''") != std::string_view::npos;
+    size_t line = 1;
+    char within = 0;  // what a text ends with; '#': a comment
+    for (size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        const bool ends_line = c == '\n' || (c == '\r' && text.substr(i + 1, 1) == "\n");
+        if (is_ascii(c) && (c < ' ' || c == 0x7F) && c != '\t' && !ends_line) {
+            return Bad(fmt::format("{}, line {}: byte {:#04x} is a control character.", source,
+                                   line, static_cast<unsigned>(c)));
+        }
+        if (c == '\n') {
+            within = 0;
+            ++line;
+        } else if (!is_ascii(c) && (within == 0 || has_long_text)) {
+            return Bad(
+                fmt::format("{}, line {}: a character that is not ASCII is neither in a "
+                            "comment nor in a text of one line.",
+                            source, line));
+        } else if (within == 0 && (c == '#' || c == '"' || c == '\'')) {
+            within = c;
+        } else if (within == '"' && text.substr(i, 2) == "\\\"") {
+            ++i;
+        } else if (within == '"' && text.substr(i, 2) == "\\\\") {
+            ++i;
+        } else if (c == within && c != '#') {
+            within = 0;
+        }
+    }
+    return OkStatus();
+}
+
+Result<toml::table> ParseToml(std::string_view text, const std::string& source) {
+    FORNAX_RETURN_IF_ERROR(CheckCharacters(text, source));
+    toml::parse_result parsed = toml::parse(text);
     if (!parsed) {
         const toml::parse_error& error = parsed.error();
         return Bad(fmt::format("{}, line {}: it is not TOML ({}).", source,
                                error.source().begin.line, error.description()));
     }
-    return Reader(source).Read(parsed.table());
+    return std::move(parsed).table();
+}
+
+}  // namespace
+
+Result<Description> ParseDescription(std::string_view text, const std::string& source) {
+    FORNAX_ASSIGN_OR_RETURN(const toml::table root, ParseToml(text, source));
+    return Reader(source).Read(root);
 }
 
 Result<Description> LoadDescription(const std::string& name_or_path) {
@@ -313,6 +403,95 @@ Result<std::optional<Description>> DescriptionOfEnvironment() {
                      fmt::format("FORNAX_NPU: {}", description.error().message)};
     }
     return std::optional(std::move(description).value());
+}
+
+// --- Spaces
+
+std::string SpaceAxis::name() const {
+    return fmt::format("{}.{}", field->table, field->key);
+}
+
+uint64_t Space::count() const {
+    uint64_t count = 1;
+    for (const SpaceAxis& axis : axes) {
+        count *= axis.values.size();
+    }
+    return count;
+}
+
+double Space::ValueOf(size_t axis, uint64_t index) const {
+    for (size_t later = axes.size() - 1; later > axis; --later) {
+        index /= axes[later].values.size();
+    }
+    return axes[axis].values[index % axes[axis].values.size()];
+}
+
+Result<Description> Space::At(uint64_t index) const {
+    Description description = base;
+    description.name = fmt::format("{}/{}", base.name, index);
+    for (size_t i = 0; i < axes.size(); ++i) {
+        axes[i].field->set(description, ValueOf(i, index));
+    }
+    if (const Status status = CheckDescription(description); !status.ok()) {
+        std::string values;
+        for (size_t i = 0; i < axes.size(); ++i) {
+            values += fmt::format("{}{} = {}", i == 0 ? "" : ", ", axes[i].name(),
+                                  TextOf(*axes[i].field, ValueOf(i, index)));
+        }
+        return Bad(fmt::format("{}: of the description with {}, {}", source, values,
+                               status.error().message));
+    }
+    return description;
+}
+
+Result<Space> ParseSpace(std::string_view text,
+                         const std::string& source,
+                         const std::string& folder) {
+    FORNAX_ASSIGN_OR_RETURN(const toml::table root, ParseToml(text, source));
+    Space space = {.source = source, .base = {}, .axes = {}};
+    FORNAX_ASSIGN_OR_RETURN(space.base, Reader(source, &space, folder).Read(root));
+    if (space.axes.empty()) {
+        return Bad(
+            fmt::format("{} varies no key; at least one must have a list of values, as in "
+                        "bandwidth_gbs = [68, 136].",
+                        source));
+    }
+    uint64_t count = 1;  // each factor is at most the limit, so that the product does not wrap
+    for (const SpaceAxis& axis : space.axes) {
+        count *= axis.values.size();
+        if (count > kMaxDescriptionsOfSpace) {
+            return Bad(fmt::format("{} has at least {} descriptions; a space has at most {}.",
+                                   source, count, kMaxDescriptionsOfSpace));
+        }
+    }
+    return space;
+}
+
+Result<Space> LoadSpace(const std::string& path) {
+    FORNAX_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxDescriptionBytes));
+    return ParseSpace(text, Printable(path), std::filesystem::path(path).parent_path().string());
+}
+
+std::string TextOf(const Space& space) {
+    std::string text = fmt::format("# {} as a whole.\n", Printable(space.base.name));
+    for (const Field& field : Fields()) {
+        const auto value = [&](double number) {
+            const bool is_word = field.kind == FieldKind::kWord;
+            return is_word ? fmt::format("\"{}\"", TextOf(field, number)) : TextOf(field, number);
+        };
+        const auto axis = std::ranges::find(space.axes, &field, &SpaceAxis::field);
+        std::string values;
+        if (axis == space.axes.end()) {
+            values = value(field.get(space.base));
+        } else {
+            for (const double number : axis->values) {
+                values += fmt::format("{}{}", values.empty() ? "[" : ", ", value(number));
+            }
+            values += "]";
+        }
+        text += fmt::format("{}.{} = {}\n", field.table, field.key, values);
+    }
+    return text;
 }
 
 }  // namespace fornax::npu

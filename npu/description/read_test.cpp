@@ -45,6 +45,24 @@ TEST(NpuDescription, LaunchesTakeWhatTheDesignSays) {
     }
 }
 
+TEST(NpuDescription, LettersBeyondAsciiAreInCommentsAndTexts) {
+    const Result<Description> named =
+        ParseDescription("\xEF\xBB\xBF# größe\nbase = 'edge-4'\nname = \"\\\"größe\" # ä", "f");
+    ASSERT_TRUE(named.ok()) << named.error().message;
+    EXPECT_EQ(named->name, "\"größe");
+    // toml++ would be undefined for the first two.
+    for (const char* text :
+         {"base = \"edge-4\"\nmatrix.colu\u0273 = 4\n", "base = \"edge-4\"\nname = \u00e4\n",
+          "name = \"\"\"\n\u00e4\"\"\"\n"}) {
+        EXPECT_EQ(ErrorOf(text),
+                  "file.toml, line 2: a character that is not ASCII is neither in a comment nor in "
+                  "a text of one line.");
+    }
+    EXPECT_THAT(ErrorOf("base = \"edge-4\"\ndma.outstanding = [}"), HasSubstr("it is not TOML"));
+    EXPECT_EQ(ErrorOf("[\v["), "file.toml, line 1: byte 0x0b is a control character.");
+    EXPECT_EQ(ErrorOf("# \r\n\r"), "file.toml, line 2: byte 0x0d is a control character.");
+}
+
 TEST(NpuDescription, HashIsOfValuesAndNotOfNames) {
     const Description edge = *LoadDescription("edge-4");
     const Result<Description> same = ParseDescription("name = \"other\"\nbase = \"edge-4\"", "f");

@@ -60,6 +60,46 @@ TEST(NpuInvariants, TimesOfUnitsAddUp) {
         });
 }
 
+TEST(NpuInvariants, TheTimelineIsWhatTheSumsAreMadeOf) {
+    ForRandomPrograms(
+        {.queues = 3}, [](const Description& machine, const std::vector<Record>& records) {
+            Timeline timeline;
+            const Result<ReplayResult> replayed = Replay(machine, records, &timeline);
+            ASSERT_TRUE(replayed.ok()) << replayed.error().message;
+            const ReplayResult& result = *replayed;
+            EXPECT_EQ(result.total, Replayed(machine, records).total);
+            uint64_t dram = 0, network = 0, host = 0;
+            for (const FlowTime& flow : timeline.flows) {
+                const RecordTime& time = result.records[flow.record];
+                EXPECT_GE(flow.began, time.began);
+                EXPECT_GT(flow.ended, flow.began);
+                EXPECT_LE(flow.ended, time.finished);
+                (flow.unit == Unit::kDram      ? dram
+                 : flow.unit == Unit::kNetwork ? network
+                                               : host) += flow.bytes;
+            }
+            EXPECT_EQ(dram, result.traffic.dram());
+            EXPECT_EQ(network, result.traffic.network);
+            EXPECT_EQ(host, result.host_bytes);
+            Cycles jobs = 0, last = 0;
+            for (const ProcessorJobTime& job : timeline.jobs) {
+                EXPECT_GE(job.began, last);
+                last = job.ended;
+                jobs += job.ended - job.began;
+            }
+            EXPECT_EQ(jobs, result.units[static_cast<size_t>(Unit::kCommandProcessor)].busy);
+            for (const ComputeTime& compute : timeline.computations) {
+                const RecordTime& time = result.records[compute.record];
+                EXPECT_GE(compute.began, time.began);
+                EXPECT_LE(compute.ended, time.finished);
+            }
+            for (const SubmissionTime& submission : timeline.submissions) {
+                EXPECT_LE(submission.began, submission.submitted);
+                EXPECT_LE(submission.available, result.records[submission.first_record].decoded);
+            }
+        });
+}
+
 TEST(NpuInvariants, NoTimeIsBelowWorkOverPeak) {
     ForRandomPrograms(
         {.queues = 2}, [](const Description& machine, const std::vector<Record>& records) {

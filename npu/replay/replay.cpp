@@ -42,8 +42,9 @@ struct State {
     std::vector<uint32_t> cores;
     std::optional<uint32_t> next_in_queue;
     size_t phase = 0;
-    uint32_t blockers = 0;  // records in `after` that have not ended
-    uint32_t pending = 0;   // parts of the phase that have not ended
+    uint32_t blockers = 0;                  // records in `after` that have not ended
+    uint32_t pending = 0;                   // parts of the phase that have not ended
+    std::array<size_t, 3> flow_times = {};  // of its phase, in the timeline: DRAM, network, link
     bool is_available = false;
     bool is_next = false;  // the queue's earlier packets are decoded
     bool is_decoded = false;
@@ -51,8 +52,9 @@ struct State {
 
 class Simulation {
   public:
-    Simulation(const Description& description, std::span<const Record> records)
+    Simulation(const Description& description, std::span<const Record> records, Timeline* timeline)
         : description_(description),
+          timeline_(timeline),
           launch_(LaunchCyclesOf(description)),
           records_(records),
           states_(records.size()),
@@ -100,8 +102,13 @@ class Simulation {
             state.is_available = earlier.has_value() && !record.begins_submission;
             if (!state.is_available) {
                 // A queue's submissions pass the driver one after the other.
-                driver[record.queue.value()] += launch_.driver;
-                Schedule(driver[record.queue.value()] + launch_.doorbell, EventKind::kAvailable, i);
+                Cycles& free = driver[record.queue.value()];
+                const Cycles available = free + launch_.driver + launch_.doorbell;
+                if (timeline_ != nullptr) {
+                    timeline_->submissions.push_back({i, free, free + launch_.driver, available});
+                }
+                free += launch_.driver;
+                Schedule(available, EventKind::kAvailable, i);
             }
             if (earlier.has_value()) {
                 states_[*earlier].next_in_queue = i;
@@ -145,11 +152,19 @@ class Simulation {
         processor_.idle += !processor_job_ && waiting_.empty() ? cycles : 0;
         now_ += cycles;
         ended_flows_.clear();
-        dram_.Advance(cycles, ended_flows_);
-        network_.Advance(cycles, ended_flows_);
-        host_link_.Advance(cycles, ended_flows_);
+        Advance(dram_, 0, cycles);
+        Advance(network_, 1, cycles);
+        Advance(host_link_, 2, cycles);
         for (const uint32_t record : ended_flows_) {
             PartDone(record);
+        }
+    }
+
+    void Advance(Flows& flows, size_t number, Cycles cycles) {
+        const size_t before = ended_flows_.size();
+        flows.Advance(cycles, ended_flows_);
+        for (size_t i = before; timeline_ != nullptr && i < ended_flows_.size(); ++i) {
+            timeline_->flows[states_[ended_flows_[i]].flow_times[number]].ended = now_;
         }
     }
 
@@ -193,8 +208,11 @@ class Simulation {
         const bool allocates = !allocations_.empty();
         std::deque<uint32_t>& jobs = allocates ? allocations_ : decodes_;
         processor_job_ = allocates ? Job::kAllocate : Job::kDecode;
-        Schedule(allocates ? launch_.allocation : launch_.decode, EventKind::kProcessorDone,
-                 jobs.front());
+        const Cycles cycles = allocates ? launch_.allocation : launch_.decode;
+        Schedule(cycles, EventKind::kProcessorDone, jobs.front());
+        if (timeline_ != nullptr) {
+            timeline_->jobs.push_back({jobs.front(), allocates, now_, now_ + cycles});
+        }
         jobs.pop_front();
     }
 
@@ -317,6 +335,9 @@ class Simulation {
         state.pending = (phase.compute > 0 ? 1 : 0) + (moves ? 1 : 0);
         if (phase.compute > 0) {
             Schedule(phase.compute, EventKind::kComputeDone, record);
+            if (timeline_ != nullptr) {
+                timeline_->computations.push_back({record, now_, now_ + phase.compute});
+            }
         }
         if (moves) {
             Schedule(phase.delay, EventKind::kDelayDone, record);
@@ -327,15 +348,20 @@ class Simulation {
         State& state = states_[record];
         const Phase& phase = state.phases[state.phase];
         --state.pending;  // the delay
-        const auto add = [&](Flows& flows, uint64_t bytes, double cap) {
-            if (bytes > 0) {
-                ++state.pending;
-                flows.Add(record, bytes, cap);
+        const auto add = [&](Unit unit, Flows& flows, size_t number, uint64_t bytes, double cap) {
+            if (bytes == 0) {
+                return;
+            }
+            ++state.pending;
+            flows.Add(record, bytes, cap);
+            if (timeline_ != nullptr) {
+                state.flow_times[number] = timeline_->flows.size();
+                timeline_->flows.push_back({record, unit, bytes, now_, now_});
             }
         };
-        add(dram_, phase.dram_bytes, phase.dram_cap);
-        add(network_, phase.network_bytes, phase.network_cap);
-        add(host_link_, phase.host_bytes, HostLinkBytesPerCycle(description_));
+        add(Unit::kDram, dram_, 0, phase.dram_bytes, phase.dram_cap);
+        add(Unit::kNetwork, network_, 1, phase.network_bytes, phase.network_cap);
+        add(Unit::kHostLink, host_link_, 2, phase.host_bytes, HostLinkBytesPerCycle(description_));
     }
 
     void PartDone(uint32_t record) {
@@ -411,6 +437,7 @@ class Simulation {
     }
 
     const Description& description_;
+    Timeline* const timeline_;
     const LaunchCycles launch_;
     const std::span<const Record> records_;
     std::vector<State> states_;
@@ -437,9 +464,11 @@ class Simulation {
 
 }  // namespace
 
-Result<ReplayResult> Replay(const Description& description, std::span<const Record> records) {
+Result<ReplayResult> Replay(const Description& description,
+                            std::span<const Record> records,
+                            Timeline* timeline) {
     FORNAX_RETURN_IF_ERROR(CheckRecords(records));
-    return Simulation(description, records).Run();
+    return Simulation(description, records, timeline).Run();
 }
 
 }  // namespace fornax::npu

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "npu/replay/dispatch_cost.h"
 #include "npu/replay/records.h"
+#include "npu/replay/timeline.h"
 
 namespace fornax::npu {
 
@@ -74,7 +75,10 @@ struct ReplayResult {
 };
 
 // Fails (kInvalidArgument) as CheckRecords() does, and (kOutOfDeviceMemory) where a dispatch needs
-// more scratchpad than a core has and may not spill. Threads may replay at the same time.
-Result<ReplayResult> Replay(const Description& description, std::span<const Record> records);
+// more scratchpad than a core has and may not spill. Threads may replay at the same time. Appends
+// to `timeline` if it is not null.
+Result<ReplayResult> Replay(const Description& description,
+                            std::span<const Record> records,
+                            Timeline* timeline = nullptr);
 
 }  // namespace fornax::npu

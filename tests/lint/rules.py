@@ -36,6 +36,7 @@ MAY_INCLUDE = {
     "npu/description": ["base"],
     "npu/units": ["base", "npu/description"],
     "npu/replay": ["base", "npu/description", "npu/units"],
+    "npu/sweep": ["base", "npu/description", "npu/units", "npu/replay"],
     "compiler": ["base"],
     "compiler/kernel": ["base", "hal", KERNEL_BINDINGS, KERNEL_FACADE, *KERNEL_FOLDERS],
     KERNEL_BINDINGS: ["hal"],

@@ -42,10 +42,9 @@ T ValueOrExit(Result<T> result, int exit_code = kExitFailure) {
     return std::move(result).value();
 }
 
-// Cuts the command that exec or ggml shall run, from the first word that is no option of it or from
-// behind
-// `--`, off the process's arguments. Leaves other subcommands' arguments alone and returns nothing
-// then.
+// Cuts the command that exec, ggml or profile shall run, from the first word that is no option of
+// it (not of profile) or from behind `--`, off the process's arguments. Leaves other subcommands'
+// arguments alone and returns nothing then.
 std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments);
 
 void AddExecCommand(CLI::App& app, std::vector<std::string> command);
@@ -59,7 +58,9 @@ void AddCompileCommand(CLI::App& app);
 void AddExplainKernelCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
 void AddNpuCommand(CLI::App& app);
+void AddProfileCommand(CLI::App& app, std::vector<std::string> command);
 void AddRunCommand(CLI::App& app);
 void AddSoakCommand(CLI::App& app);
+void AddSweepCommand(CLI::App& app);
 
 }  // namespace fornax::tool

@@ -74,7 +74,7 @@ TEST_F(CommandTest, HelpAndVersionSucceed) {
     EXPECT_THAT(output_, HasSubstr("fornax info"));
     EXPECT_EQ(Fornax({"--version"}), 0);
     EXPECT_THAT(output_, HasSubstr("fornax "));
-    for (const char* command : {"exec", "info", "bench"}) {
+    for (const char* command : {"exec", "info", "bench", "profile", "sweep"}) {
         EXPECT_EQ(Fornax({command, "--help"}), 0);
         EXPECT_THAT(output_, HasSubstr("Examples:"));
     }

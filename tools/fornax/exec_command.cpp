@@ -88,15 +88,16 @@ void BecomeCommand(std::vector<std::string> command) {
 
 // CLI11 would read options of the command, such as --help, as its own, even behind `--`.
 std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments) {
-    if (arguments.empty() || (arguments.front() != "exec" && arguments.front() != "ggml")) {
+    const std::string name = arguments.empty() ? "" : arguments.front();
+    if (name != "exec" && name != "ggml" && name != "profile") {
         return {};
     }
-    // Options of export come before its command.
-    const bool is_export =
-        arguments.front() == "ggml" && arguments.size() > 1 && arguments[1] == "export";
+    // Options of export and profile come before their command.
+    const bool has_options =
+        name == "profile" || (name == "ggml" && arguments.size() > 1 && arguments[1] == "export");
     auto first = arguments.begin() + 1;
     for (; first != arguments.end() && *first != "--"; ++first) {
-        if (!is_export && (first->empty() || first->front() != '-')) {
+        if (!has_options && (first->empty() || first->front() != '-')) {
             break;
         }
         // The one option of exec that has its value in a word of its own.

@@ -39,7 +39,8 @@ int Run(int argc, char** argv) {
     app.footer(kExamples);
 
     std::vector<std::string> arguments(argv + 1, argv + argc);
-    fornax::tool::AddExecCommand(app, fornax::tool::TakeExecCommand(arguments));
+    const std::vector<std::string> command = fornax::tool::TakeExecCommand(arguments);
+    fornax::tool::AddExecCommand(app, command);
     fornax::tool::AddInfoCommand(app);
     fornax::tool::AddBenchCommand(app);
     fornax::tool::AddRunCommand(app);
@@ -47,6 +48,8 @@ int Run(int argc, char** argv) {
     fornax::tool::AddExplainKernelCommand(app);
     fornax::tool::AddCacheCommand(app);
     fornax::tool::AddNpuCommand(app);
+    fornax::tool::AddProfileCommand(app, command);
+    fornax::tool::AddSweepCommand(app);
     fornax::tool::AddSoakCommand(app);
 
     // CLI11 would only say that a subcommand is required.

@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "npu/description/fields.h"
 #include "tools/fornax/text_table.h"
+#include "tools/replay/profile.h"
 
 namespace fornax::tool {
 namespace {
@@ -16,15 +17,6 @@ namespace {
 using Align = TextTable::Align;
 
 constexpr uint64_t kMostDrawnCores = 4;
-
-std::string ValueText(const npu::Field& field, const npu::Description& description) {
-    const double value = field.get(description);
-    if (field.kind == npu::FieldKind::kWord) {
-        return std::string(field.words[static_cast<size_t>(value)]);
-    }
-    return field.kind == npu::FieldKind::kInteger ? fmt::format("{:.0f}", value)
-                                                  : fmt::format("{}", value);
-}
 
 // A frame around lines of one width.
 std::string Framed(const std::vector<std::string>& lines, size_t indent) {
@@ -39,24 +31,6 @@ std::string Framed(const std::vector<std::string>& lines, size_t indent) {
         text += fmt::format("{}| {:<{}} |\n", margin, line, width);
     }
     return text + edge;
-}
-
-std::string Percent(npu::Cycles part, npu::Cycles whole) {
-    return whole == 0 ? ""
-                      : fmt::format("{:.1f}",
-                                    100 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
-std::string UnitsTable(const npu::ReplayResult& result) {
-    TextTable table({"unit", "instances", "% busy", "% stall", "% idle"},
-                    {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
-    for (uint32_t i = 0; i < npu::kUnits; ++i) {
-        const npu::UnitTime& unit = result.units[i];
-        const npu::Cycles all = unit.instances * result.total;
-        table.AddRow({std::string(npu::kUnitNames[i]), fmt::format("{}", unit.instances),
-                      Percent(unit.busy, all), Percent(unit.stall, all), Percent(unit.idle, all)});
-    }
-    return table.Render(2);
 }
 
 std::string BoundsTable(const runtime::Modelled& modelled, npu::Cycles all) {
@@ -198,8 +172,9 @@ std::string DescribeMachine(const npu::Description& description) {
             table.AddRule();
         }
         last = field.table;
-        table.AddRow({fmt::format("{}.{}", field.table, field.key), ValueText(field, description),
-                      std::string(field.unit), std::string(field.meaning)});
+        table.AddRow({fmt::format("{}.{}", field.table, field.key),
+                      npu::TextOf(field, field.get(description)), std::string(field.unit),
+                      std::string(field.meaning)});
     }
     return text + table.Render(2);
 }

@@ -66,7 +66,7 @@ std::string LastLine(std::string text) {
 
 }  // namespace
 
-Result<std::string> FindPython(const std::string& chosen) {
+Result<std::string> FindPython(const std::string& chosen, const std::string& modules) {
     std::vector<std::string> candidates = {chosen};
     if (chosen.empty()) {
         candidates = {FORNAX_SOURCE_TREE "/.venv/bin/python3", Which("python3"), Which("python")};
@@ -79,8 +79,8 @@ Result<std::string> FindPython(const std::string& chosen) {
         if (candidate.empty() || ::access(candidate.c_str(), X_OK) != 0) {
             continue;
         }
-        const Result<Finished> finished = Execute(
-            scratch, {candidate, "-c", "import numpy, onnx, onnxruntime"}, kSecondsToImport);
+        const Result<Finished> finished =
+            Execute(scratch, {candidate, "-c", "import " + modules}, kSecondsToImport);
         if (finished.ok() && finished->code == 0) {
             return candidate;
         }
@@ -88,8 +88,7 @@ Result<std::string> FindPython(const std::string& chosen) {
                              finished.ok() ? LastLine(finished->output) : finished.error().message);
     }
     return Error{ErrorCode::kNotFound,
-                 fmt::format("No Python with numpy, onnx and onnxruntime was found; tried: {}. "
-                             "--python names one.",
+                 fmt::format("No Python with {} was found; tried: {}. --python names one.", modules,
                              tried.empty() ? "none" : tried)};
 }
 

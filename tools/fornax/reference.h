@@ -10,9 +10,10 @@
 
 namespace fornax::tool {
 
-// A Python with numpy, onnx and onnxruntime: `chosen` if not empty, else the source tree's, else
-// those of the search path. The error says what was tried.
-Result<std::string> FindPython(const std::string& chosen);
+// A Python that has the modules: `chosen` if not empty, else the source tree's, else those of the
+// search path. The error says what was tried.
+Result<std::string> FindPython(const std::string& chosen,
+                               const std::string& modules = "numpy, onnx, onnxruntime");
 
 // The folder of the source tree that the command was built from; an error if it is gone.
 Result<std::string> SourceTree();

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "npu/description/read.h"
+#include "npu/replay/record_file.h"
 #include "tools/fornax/command.h"
 #include "tools/fornax/network.h"
 #include "tools/fornax/network_inputs.h"
@@ -50,6 +51,7 @@ struct Options {
     bool profile = false;
     size_t top_steps = 20;
     std::string report_dir;
+    std::string records;
     std::string json;
 };
 
@@ -141,15 +143,29 @@ void ShowPlan(const Options& options,
     }
 }
 
+runtime::PlanRecords RecordsOfRun(const NetworkRun& run) {
+    return runtime::RecordsOf(run.graph_plan(), run.bindings, run.memory,
+                              run.plan->program->kernels());
+}
+
 // The run's plan on the machine that FORNAX_NPU describes, for --profile.
 std::optional<runtime::Modelled> ModelRun(const std::optional<npu::Description>& description,
                                           const NetworkRun& run) {
     if (!description) {
         return std::nullopt;
     }
-    return ValueOrExit(runtime::ReplayPlan(
-        *description, runtime::RecordsOf(run.graph_plan(), run.bindings, run.memory,
-                                         run.plan->program->kernels())));
+    return ValueOrExit(runtime::ReplayPlan(*description, RecordsOfRun(run)));
+}
+
+void WriteRecords(const std::string& path, const NetworkRun& run) {
+    const runtime::PlanRecords made = RecordsOfRun(run);
+    ExitIfError(npu::WriteRecordFile(path, made.records));
+    fmt::print("written    {}: {} cost records of one run", path, made.records.size());
+    if (made.host_steps + made.unknown_steps > 0) {
+        fmt::print(", without {} steps on the host and {} of unknown sizes", made.host_steps,
+                   made.unknown_steps);
+    }
+    fmt::print("\n");
 }
 
 void Run(const Options& options) {
@@ -176,6 +192,9 @@ void Run(const Options& options) {
     const std::vector<tensors::NamedTensor> outputs = Named(run.graph_plan().outputs, run.outputs);
     if (!options.output_dir.empty()) {
         ExitIfError(WriteOutputs(options, outputs));
+    }
+    if (!options.records.empty()) {
+        WriteRecords(options.records, run);
     }
     const auto limits =
         options.profile ? std::optional(bench::MeasureHostLimits(/*quick=*/false)) : std::nullopt;
@@ -246,6 +265,8 @@ void AddRunCommand(CLI::App& app) {
     run->add_option("--write-report", options->report_dir,
                     "A directory for text files: nodes.txt (which kernel computes a node), "
                     "boundaries.txt, plan.txt, memory.txt, profile.txt");
+    run->add_option("--records", options->records,
+                    "Write the cost records of a run to this file, for fornax profile and sweep");
     run->add_option("--json", options->json, "Write times and sizes to this file");
     run->add_flag("--no-cache", options->no_cache, "Neither look into the cache nor write to it");
     run->callback([options] { Run(*options); });

@@ -20,7 +20,7 @@ fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-Say "node: installing llama.cpp and its JavaScript interface into $modules"
+Say "node: installing llama.cpp, its JavaScript interface and ECharts into $modules"
 rm -rf "$modules"
 mkdir "$modules"
 cp "$here"/node/package*.json "$modules"
