@@ -45,7 +45,7 @@ class PhysicalDevice : public Object {
     // Asks the HAL's device what it is.
     VkResult Init();
 
-    const hal::DeviceCapabilities& capabilities() const { return hal_->capabilities(); }
+    const hal::DeviceCapabilities& capabilities() const { return capabilities_; }
     const VkPhysicalDeviceProperties& properties() const { return properties_; }
     hal::HeapState heap() const { return hal_->heap(); }
 
@@ -59,6 +59,7 @@ class PhysicalDevice : public Object {
 
   private:
     std::shared_ptr<hal::Device> hal_;  // runs nothing; asked for capabilities
+    hal::DeviceCapabilities capabilities_;
     VkPhysicalDeviceProperties properties_ = {};
     ProcessMutex compiler_mutex_;
     std::unique_ptr<kernel::KernelCompiler> compiler_;
