@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/per_process.h"
 #include "compiler/kernel/kernel_desc.h"
+#include "driver/modelled_counters.h"
 #include "npu/replay/record_file.h"
 #include "npu/replay/replay.h"
 
@@ -115,7 +116,7 @@ void CostRecorder::Append(QueueState& state, npu::Record record) {
         }
     }
     if (settings_.machine) {
-        if (state.records.empty() && state.timestamps.empty()) {
+        if (state.records.empty() && state.owed.empty()) {
             state.base = clock_;
         }
         record.queue = npu::QueueId(0);
@@ -203,42 +204,66 @@ void CostRecorder::Signal(uint32_t queue, const hal::Timeline& timeline, uint64_
     }
 }
 
+void CostRecorder::Owe(QueueState& state, const Owed& owed) {
+    if (state.records.empty() && state.owed.empty()) {
+        state.base = clock_;
+    }
+    state.owed.push_back(owed);
+    state.owed.back().before = state.records.size();
+}
+
 bool CostRecorder::Timestamp(uint32_t queue, hal::QuerySlot& slot) {
     if (!settings_.machine) {
         return false;
     }
     std::lock_guard lock(mutex_);
-    QueueState& state = queues_[queue];
-    if (state.records.empty() && state.timestamps.empty()) {
-        state.base = clock_;
+    Owe(queues_[queue], {.slot = &slot, .what = Owed::What::kTimestamp});
+    return true;
+}
+
+bool CostRecorder::Count(uint32_t queue, hal::QuerySlot& slot, uint32_t counter, bool begins) {
+    if (!settings_.machine || counter >= kModelledCounters) {
+        return false;
     }
-    state.timestamps.emplace_back(&slot, state.records.size());
+    std::lock_guard lock(mutex_);
+    Owe(queues_[queue], {.slot = &slot,
+                         .what = begins ? Owed::What::kCountBegin : Owed::What::kCountEnd,
+                         .counter = counter});
     return true;
 }
 
 void CostRecorder::Replay(QueueState& state) {
-    const Result<npu::ReplayResult> replayed = npu::Replay(*settings_.machine, state.records);
-    if (!replayed.ok()) {
-        if (!std::exchange(has_failed_, true)) {
-            LogError("A submission has no modelled time: {}", replayed.error().message);
-        }
-        for (const auto& [slot, before] : state.timestamps) {
-            hal::WriteQuery(*slot, clock_);
-        }
-        return;
+    Result<npu::ReplayResult> replayed = npu::Replay(*settings_.machine, state.records);
+    if (!replayed.ok() && !std::exchange(has_failed_, true)) {
+        LogError("A submission has no modelled time: {}", replayed.error().message);
     }
-    const std::vector<npu::RecordTime>& times = replayed->records;
-    // All records before a timestamp have ended by then; before the first one the command processor
-    // has just come to it.
+    const std::vector<npu::RecordTime> times =
+        replayed.ok() ? std::move(replayed->records) : std::vector<npu::RecordTime>();
+    // All records before a slot have ended by then; before the first one the command processor has
+    // just come to it.
+    ModelledReadings readings(*settings_.machine);
     size_t next = 0;
     uint64_t ended = times.empty() ? 0 : times[0].decoded;
-    for (const auto& [slot, before] : state.timestamps) {
-        for (; next < before; ++next) {
+    for (const Owed& owed : state.owed) {
+        for (; next < std::min(owed.before, times.size()); ++next) {
             ended = std::max<uint64_t>(ended, times[next].ended);
+            readings.Add(times[next]);
         }
-        hal::WriteQuery(*slot, state.base + ended);
+        switch (owed.what) {
+            case Owed::What::kTimestamp:
+                hal::WriteQuery(*owed.slot, state.base + ended);
+                break;
+            case Owed::What::kCountBegin:
+                hal::BeginCount(*owed.slot, readings.Read(owed.counter, ended));
+                break;
+            case Owed::What::kCountEnd:
+                hal::EndCount(*owed.slot, readings.Read(owed.counter, ended));
+                break;
+        }
     }
-    clock_ = std::max(clock_, state.base + replayed->total);
+    if (replayed.ok()) {
+        clock_ = std::max(clock_, state.base + replayed->total);
+    }
 }
 
 void CostRecorder::Flush(uint32_t queue) {
@@ -247,12 +272,12 @@ void CostRecorder::Flush(uint32_t queue) {
     }
     std::lock_guard lock(mutex_);
     QueueState& state = queues_[queue];
-    if (state.timestamps.empty() && state.records.size() == state.replayed) {
+    if (state.owed.empty() && state.records.size() == state.replayed) {
         return;
     }
     Replay(state);
     state.replayed = state.records.size();
-    state.timestamps.clear();
+    state.owed.clear();
 }
 
 std::optional<uint64_t> CostRecorder::Now() {

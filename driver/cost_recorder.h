@@ -42,6 +42,7 @@ class CostRecorder final : public hal::WorkObserver {
     void Wait(uint32_t queue, const hal::Timeline& timeline, uint64_t value) override;
     void Signal(uint32_t queue, const hal::Timeline& timeline, uint64_t value) override;
     bool Timestamp(uint32_t queue, hal::QuerySlot& slot) override;
+    bool Count(uint32_t queue, hal::QuerySlot& slot, uint32_t counter, bool begins) override;
     void Flush(uint32_t queue) override;
     std::optional<uint64_t> Now() override;
 
@@ -51,6 +52,14 @@ class CostRecorder final : public hal::WorkObserver {
         std::vector<npu::RecordId> logged;
         std::vector<npu::RecordId> replayed;
     };
+    // A slot that is owed a value.
+    struct Owed {
+        enum class What : uint8_t { kTimestamp, kCountBegin, kCountEnd };
+        hal::QuerySlot* slot = nullptr;
+        What what = What::kTimestamp;
+        uint32_t counter = 0;
+        size_t before = 0;  // records of the submission that come before it
+    };
     struct QueueState {
         std::optional<npu::QueueId> id;  // in the file
         bool begins_submission = false;
@@ -59,8 +68,8 @@ class CostRecorder final : public hal::WorkObserver {
         // Of the submission that runs.
         uint64_t base = 0;
         std::vector<npu::Record> records;
-        size_t replayed = 0;                                         // records that the clock knows
-        std::vector<std::pair<hal::QuerySlot*, size_t>> timestamps;  // and how many records before
+        size_t replayed = 0;  // records that the clock knows
+        std::vector<Owed> owed;
     };
     struct Signalled {
         const hal::Timeline* timeline = nullptr;
@@ -71,6 +80,7 @@ class CostRecorder final : public hal::WorkObserver {
     void Add(QueueState& state, npu::Record record);
     void Append(QueueState& state, npu::Record record);
     static void EndGroup(QueueState& state);
+    void Owe(QueueState& state, const Owed& owed);
     void Replay(QueueState& state);
 
     const NpuSettings settings_;

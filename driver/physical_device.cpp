@@ -34,6 +34,7 @@ VkResult PhysicalDevice::Init() {
     capabilities_ = hal_->capabilities();
     if (settings->machine) {
         DescribeMachine(*settings->machine, capabilities_);
+        is_modelled_ = true;
     }
     return MakeProperties(*this, capabilities(), properties_);
 }

@@ -41,6 +41,9 @@ class WorkObserver {
     // A TIMESTAMP. False: the device's own clock is meant. Otherwise the slot is written by
     // Flush() at the latest; it lives until then.
     virtual bool Timestamp(uint32_t queue, QuerySlot& slot) = 0;
+    // COUNT_BEGIN or COUNT_END of the observer's counter of this number: the slot is written like
+    // that of a timestamp. False: there is no such counter.
+    virtual bool Count(uint32_t queue, QuerySlot& slot, uint32_t counter, bool begins) = 0;
     // Somebody may look at the queue's timestamps.
     virtual void Flush(uint32_t queue) = 0;
     // Device::TimestampNow(); nothing: the device's own clock. From any thread.

@@ -328,7 +328,7 @@ Status CommandProcessor::Count(const Packet& packet) {
                                      CountPayload::kMaxCounters));
     }
     for (uint32_t i = 0; i < count; ++i) {
-        if (payload.counters[i] >= kCounterIds) {
+        if (payload.counters[i] >= kCounterIds && context_.observer == nullptr) {
             return Malformed(
                 fmt::format("the counter {} is not one of {}.", payload.counters[i], kCounterIds));
         }
@@ -339,9 +339,18 @@ Status CommandProcessor::Count(const Packet& packet) {
     Counters now;
     context_.counters.AddTo(now);
     auto* slots = reinterpret_cast<QuerySlot*>(payload.slots);
+    const bool begins = packet.header.opcode == Opcode::kCountBegin;
     for (uint32_t i = 0; i < count; ++i) {
+        if (payload.counters[i] >= kCounterIds) {
+            const uint32_t counter = payload.counters[i] - kCounterIds;
+            if (!context_.observer->Count(context_.queue, slots[i], counter, begins)) {
+                return Malformed(
+                    fmt::format("the observer of the device has no counter {}.", counter));
+            }
+            continue;
+        }
         const uint64_t reading = now.of(static_cast<CounterId>(payload.counters[i]));
-        if (packet.header.opcode == Opcode::kCountBegin) {
+        if (begins) {
             BeginCount(slots[i], reading);
         } else {
             EndCount(slots[i], reading);

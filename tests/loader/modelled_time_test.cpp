@@ -202,6 +202,97 @@ TEST_F(ModelledTimeTest, RecordsAreWrittenWhenTheDeviceEnds) {
     EXPECT_EQ(half.accesses[0].bytes, kWords * 2);
 }
 
+// Counters of the replay, with their units: the same numbers as the timestamps around them.
+class ModelledCountersTest : public ModelledTimeTest {
+  protected:
+    void SetUp() override {
+        ModelledTimeTest::SetUp();
+        api_version_ = VK_API_VERSION_1_3;
+        more_extensions_.push_back(VK_KHR_PERFORMANCE_QUERY_EXTENSION_NAME);
+        performance_.performanceCounterQueryPools = VK_TRUE;
+        more_features_ = &performance_;
+    }
+    uint32_t IndexOf(const std::string& name, VkPerformanceCounterUnitKHR unit) {
+        uint32_t count = 0;
+        EXPECT_VK(vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR(
+            physical_, 0, &count, nullptr, nullptr));
+        std::vector<VkPerformanceCounterKHR> counters(
+            count, {.sType = VK_STRUCTURE_TYPE_PERFORMANCE_COUNTER_KHR});
+        std::vector<VkPerformanceCounterDescriptionKHR> descriptions(
+            count, {.sType = VK_STRUCTURE_TYPE_PERFORMANCE_COUNTER_DESCRIPTION_KHR});
+        EXPECT_VK(vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR(
+            physical_, 0, &count, counters.data(), descriptions.data()));
+        for (uint32_t i = 0; i < count; ++i) {
+            if (descriptions[i].name == name) {
+                EXPECT_EQ(counters[i].unit, unit) << name;
+                return i;
+            }
+        }
+        ADD_FAILURE() << "There is no counter " << name << ".";
+        return 0;
+    }
+
+    VkPhysicalDevicePerformanceQueryFeaturesKHR performance_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PERFORMANCE_QUERY_FEATURES_KHR};
+};
+
+TEST_F(ModelledCountersTest, AreThoseOfTheReplay) {
+    Start("edge-4", false);
+    ASSERT_FALSE(HasFatalFailure());
+    const VkAcquireProfilingLockInfoKHR lock{
+        .sType = VK_STRUCTURE_TYPE_ACQUIRE_PROFILING_LOCK_INFO_KHR, .timeout = UINT64_MAX};
+    ASSERT_VK(vkAcquireProfilingLockKHR(device_, &lock));
+    const std::array<uint32_t, 6> indices = {
+        IndexOf("Modelled cycles", VK_PERFORMANCE_COUNTER_UNIT_CYCLES_KHR),
+        IndexOf("Modelled time", VK_PERFORMANCE_COUNTER_UNIT_NANOSECONDS_KHR),
+        IndexOf("Modelled DRAM bytes read", VK_PERFORMANCE_COUNTER_UNIT_BYTES_KHR),
+        IndexOf("Modelled DRAM bytes written", VK_PERFORMANCE_COUNTER_UNIT_BYTES_KHR),
+        IndexOf("Modelled energy, nJ", VK_PERFORMANCE_COUNTER_UNIT_GENERIC_KHR),
+        IndexOf("Workgroups", VK_PERFORMANCE_COUNTER_UNIT_GENERIC_KHR)};
+    const VkQueryPoolPerformanceCreateInfoKHR counters{
+        .sType = VK_STRUCTURE_TYPE_QUERY_POOL_PERFORMANCE_CREATE_INFO_KHR,
+        .counterIndexCount = static_cast<uint32_t>(indices.size()),
+        .pCounterIndices = indices.data()};
+    const VkQueryPoolCreateInfo info{.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                     .pNext = &counters,
+                                     .queryType = VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR,
+                                     .queryCount = 1};
+    VkQueryPool pool = VK_NULL_HANDLE;
+    ASSERT_VK(vkCreateQueryPool(device_, &info, nullptr, &pool));
+    AtEnd([this, pool] { vkDestroyQueryPool(device_, pool, nullptr); });
+    const VkQueryPool times = MakePool(2);
+    const Add add = MakeAdd();
+    VkCommandBuffer reset = Begin();
+    vkCmdResetQueryPool(reset, pool, 0, 1);
+    vkCmdResetQueryPool(reset, times, 0, 2);
+    Run(reset);
+    VkCommandBuffer commands = Begin();
+    Dispatch(commands, add, kWords / 4);
+    Barrier(commands);
+    vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times, 0);
+    vkCmdBeginQuery(commands, pool, 0, 0);
+    Dispatch(commands, add, kWords);
+    Barrier(commands);
+    vkCmdEndQuery(commands, pool, 0);
+    vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times, 1);
+    Run(commands);
+    std::array<uint64_t, 2> marks = {};
+    EXPECT_VK(vkGetQueryPoolResults(device_, times, 0, 2, sizeof(marks), marks.data(), 8,
+                                    VK_QUERY_RESULT_64_BIT));
+    std::array<VkPerformanceCounterResultKHR, 6> results = {};
+    EXPECT_VK(vkGetQueryPoolResults(device_, pool, 0, 1, sizeof(results), results.data(),
+                                    sizeof(results), 0));
+    EXPECT_EQ(results[0].uint64, marks[1] - marks[0]);
+    EXPECT_EQ(results[1].uint64, marks[1] - marks[0]);  // at 1 GHz
+    EXPECT_EQ(results[2].uint64, kWords * 4);
+    EXPECT_EQ(results[3].uint64, kWords * 4);
+    EXPECT_GT(results[4].uint64, 0u);
+    EXPECT_EQ(results[5].uint64, kWords / 32);
+    vkDeviceWaitIdle(device_);
+    vkResetCommandPool(device_, pool_, 0);
+    vkReleaseProfilingLockKHR(device_);
+}
+
 // One clear sentence, and no device.
 TEST(ModelledTimeErrorsTest, UnknownMachinesAreRefused) {
     setenv("FORNAX_NPU", "edge-5", 1);

@@ -13,7 +13,7 @@ namespace {
 // Accesses closer than this are brought together: the burst of the DRAM that descriptions have.
 constexpr int64_t kBurstBytes = 64;
 // How far back accesses of the same buffer are looked for.
-constexpr size_t kMostClusters = 64;
+constexpr size_t kMostClusters = 32;
 constexpr int64_t kMostDistance = 256;
 
 }  // namespace
