@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <set>
 
 namespace fornax::kernel {
 
@@ -11,18 +12,24 @@ using namespace ir;
 namespace {
 
 // Accesses closer than this are brought together: the burst of the DRAM that descriptions have.
-constexpr int64_t kBurstBytes = 64;
+constexpr int64_t kBurstBytes = 1 << 6;
+// Lanes that are looked at one by one.
+constexpr int64_t kMostLanes = 32;
 // How far back accesses of the same buffer are looked for.
 constexpr size_t kMostClusters = 32;
 constexpr int64_t kMostDistance = 256;
 
 }  // namespace
 
-std::optional<int64_t> AccessCosts::LaneStride(ValueId offset) {
+uint32_t AccessCosts::LaneAxis() const {
     const auto& size = kernel_.workgroup_size;
-    const uint32_t axis = size[0] > 1 ? 0 : size[1] > 1 ? 1 : 2;
-    const auto at = [&](int64_t lane) {
-        return [this, axis, lane](const IndexSymbol& symbol) -> IndexExpr {
+    return size[0] > 1 ? 0 : size[1] > 1 ? 1 : 2;
+}
+
+std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, int64_t lane) {
+    const uint32_t axis = LaneAxis();
+    const auto at = [&](int64_t here) {
+        return [this, axis, here](const IndexSymbol& symbol) -> IndexExpr {
             IndexAlgebra& algebra = index_.algebra();
             if ((symbol.axes & kLaneAxis) == 0) {
                 return algebra.Symbol(symbol);
@@ -32,14 +39,14 @@ std::optional<int64_t> AccessCosts::LaneStride(ValueId offset) {
             }
             switch (static_cast<BuiltinId>(symbol.number)) {
                 case BuiltinId::kLocalIdX:
-                    return algebra.Constant(axis == 0 ? lane : 0);
+                    return algebra.Constant(axis == 0 ? here : 0);
                 case BuiltinId::kLocalIdY:
-                    return algebra.Constant(axis == 1 ? lane : 0);
+                    return algebra.Constant(axis == 1 ? here : 0);
                 case BuiltinId::kLocalIdZ:
-                    return algebra.Constant(axis == 2 ? lane : 0);
+                    return algebra.Constant(axis == 2 ? here : 0);
                 case BuiltinId::kLocalIndex:
                 case BuiltinId::kSubgroupLane:
-                    return algebra.Constant(lane);
+                    return algebra.Constant(here);
                 case BuiltinId::kSubgroupId:
                     return algebra.Constant(0);
                 default:
@@ -47,23 +54,54 @@ std::optional<int64_t> AccessCosts::LaneStride(ValueId offset) {
             }
         };
     };
-    const auto distance = [&](int64_t lane) -> std::optional<int64_t> {
-        const IndexExpr expr = index_.Between(offset, at(0), at(lane));
-        if (!expr.valid()) {
-            return std::nullopt;
-        }
-        const std::optional<int64_t> value = index_.algebra().AsConstant(expr);
-        return value && kernel_.type(offset) == Type::kI32
-                   ? static_cast<int32_t>(static_cast<uint32_t>(*value))
-                   : value;
-    };
-    const std::optional<int64_t> stride = distance(1);
+    const IndexExpr expr = index_.Between(offset, at(0), at(lane));
+    if (!expr.valid()) {
+        return std::nullopt;
+    }
+    const std::optional<int64_t> value = index_.algebra().AsConstant(expr);
+    return value && kernel_.type(offset) == Type::kI32
+               ? static_cast<int32_t>(static_cast<uint32_t>(*value))
+               : value;
+}
+
+std::optional<int64_t> AccessCosts::LaneStride(ValueId offset) {
+    const std::optional<int64_t> stride = LaneDistance(offset, 1);
     // The last of the first few says whether it goes on like that.
-    const int64_t last = std::min<int64_t>(size[axis], 16) - 1;
+    const int64_t last = std::min<int64_t>(kernel_.workgroup_size[LaneAxis()], 16) - 1;
     if (!stride || last <= 1) {
         return stride;
     }
-    return distance(last) == *stride * last ? stride : std::nullopt;
+    return LaneDistance(offset, last) == *stride * last ? stride : std::nullopt;
+}
+
+std::optional<uint64_t> AccessCosts::DenseBytes(const Cluster& cluster) {
+    const auto lanes = std::min<int64_t>(kernel_.workgroup_size[LaneAxis()], kMostLanes);
+    Cluster all{.first = cluster.first, .stride = {}, .ranges = {}};
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+        const std::optional<int64_t> distance = LaneDistance(cluster.first.offset, lane);
+        if (!distance) {
+            return std::nullopt;
+        }
+        for (const Cluster::Range& range : cluster.ranges) {
+            AddRange(all, {range.begin + *distance, range.end + *distance});
+        }
+    }
+    int64_t bytes = 0;
+    std::set<int64_t> bursts;
+    for (const Cluster::Range& range : all.ranges) {
+        bytes += range.end - range.begin;
+        if (range.end - range.begin > kBurstBytes * kMostLanes * kMostLanes) {
+            return std::nullopt;
+        }
+        // Rounded down, for negative offsets as well.
+        for (int64_t burst = range.begin >> 6; burst <= (range.end - 1) >> 6; ++burst) {
+            bursts.insert(burst);
+        }
+    }
+    if (static_cast<int64_t>(bursts.size()) * kBurstBytes > std::max(2 * bytes, 2 * kBurstBytes)) {
+        return std::nullopt;
+    }
+    return static_cast<uint64_t>((bytes + lanes - 1) / lanes);
 }
 
 void AccessCosts::AddRange(Cluster& cluster, Cluster::Range range) {
@@ -188,8 +226,12 @@ CostAccess AccessCosts::CostOf(const Cluster& cluster) {
     // Lanes overlap, touch each other, or leave gaps that a burst brings as well.
     const bool is_dense = stride != 0 && stride <= std::max<uint64_t>(bytes, kBurstBytes);
     const bool is_one = stride == 0 || first.is_matrix || cost.sharers == invocations;
-    if (is_dense && !is_one) {
-        cost.bytes = stride;
+    std::optional<uint64_t> dense;
+    if (!is_one) {
+        dense = is_dense ? stride : DenseBytes(cluster);
+    }
+    if (dense) {
+        cost.bytes = *dense;
     } else if (!is_one && !StreamsAlongLoop(cluster, bytes)) {
         cost.kind = first.writes ? npu::AccessKind::kScatter : npu::AccessKind::kGather;
         cost.element_bytes = static_cast<uint32_t>(bytes);

@@ -1,8 +1,9 @@
 // How a kernel's accesses to buffers lie beside each other: their kinds, as cost records have them.
 //
-// From index expressions (index/): the distance between neighbouring invocations, what an offset
-// depends on, and what it grows by from one iteration to the next. Offsets that are no such
-// expressions are gathers and scatters.
+// From index expressions (index/): the distances between invocations, what an offset depends on,
+// and what it grows by from one iteration to the next. Sizes that are known at run time only are
+// taken for multiples of a block's, as they nearly always are, and sums not to wrap. Offsets that
+// are no such expressions, or that depend on data, are gathers and scatters.
 #pragma once
 
 #include <optional>
@@ -28,7 +29,8 @@ struct FoundAccess {
 
 class AccessCosts {
   public:
-    explicit AccessCosts(const ir::Kernel& kernel) : kernel_(kernel), index_(kernel) {}
+    explicit AccessCosts(const ir::Kernel& kernel)
+        : kernel_(kernel), index_(kernel, {.symbol_zeros = 8, .no_wrap = true}) {}
 
     void Add(const FoundAccess& access);
     // Appends each region's.
@@ -54,6 +56,11 @@ class AccessCosts {
         bool workgroups = false;
     };
 
+    // Along the first dimension of the workgroup that has more than one invocation.
+    uint32_t LaneAxis() const;
+    std::optional<int64_t> LaneDistance(ir::ValueId offset, int64_t lane);
+    // Bytes that each of the first lanes adds, where together they lie close enough.
+    std::optional<uint64_t> DenseBytes(const Cluster& cluster);
     static void AddRange(Cluster& cluster, Cluster::Range range);
     void Follow(IndexExpr expr, Dependence& found, uint32_t depth);
     Dependence DependenceOf(ir::ValueId offset);

@@ -78,6 +78,20 @@ TEST(AddCosts, KindsOfAccessesFollowFromOffsets) {
               "  write scatter 4 by 4\n");
 }
 
+// Blocks of 18 bytes with 16 of weights, found through a division by a size of the kernel's: rows
+// of blocks are streams.
+TEST(AddCosts, BlocksAreStreams) {
+    EXPECT_EQ(CostOf("%c18:i32 = const 18 %c5:i32 = const 5 %c15:i32 = const 15\n"
+                     "%r:i32 = imul %y, %n %t:i32 = iadd %r, %x %q:i32 = lshr %t, %c4\n"
+                     "%p:i32 = imul %q, %c18 %l:i32 = and %t, %c15 %o:i32 = iadd %p, %l\n"
+                     "%o2:i32 = iadd %o, %c2 %v:i8 = load_buffer %a, %o2 align(1)\n"
+                     "%w:i32 = zext %v store_buffer %b, %i4, %w align(4) return"),
+              "invocations:\n"
+              "  operations 1 simple, 0 division, 0 special, 32 bits\n"
+              "  read broadcast 1 once\n"
+              "  write reuse 4/4\n");
+}
+
 TEST(AddCosts, NeighboursOfAStencilAreBroughtOnce) {
     EXPECT_EQ(CostOf("%r:i32 = imul %y, %n4 %o:i32 = iadd %r, %i4 %o1:i32 = iadd %o, %c4\n"
                      "%v:f32 = load_buffer %a, %o align(4) %w:f32 = load_buffer %a, %o1 align(4)\n"
