@@ -26,12 +26,17 @@ uint32_t AccessCosts::LaneAxis() const {
     return size[0] > 1 ? 0 : size[1] > 1 ? 1 : 2;
 }
 
+bool AccessCosts::DependsOnLane(const IndexSymbol& symbol) const {
+    return (symbol.axes & kLaneAxis) != 0 &&
+           (symbol.kind != IndexSymbol::Kind::kValue || varies_[symbol.number]);
+}
+
 std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, int64_t lane) {
     const uint32_t axis = LaneAxis();
     const auto at = [&](int64_t here) {
         return [this, axis, here](const IndexSymbol& symbol) -> IndexExpr {
             IndexAlgebra& algebra = index_.algebra();
-            if ((symbol.axes & kLaneAxis) == 0) {
+            if (!DependsOnLane(symbol)) {
                 return algebra.Symbol(symbol);
             }
             if (symbol.kind != IndexSymbol::Kind::kBuiltin) {
@@ -169,6 +174,9 @@ void AccessCosts::Follow(IndexExpr expr, Dependence& found, uint32_t depth) {
             if (term.by.valid()) {
                 Follow(term.by, found, depth + 1);
             }
+            continue;
+        }
+        if (!DependsOnLane(term.symbol)) {
             continue;
         }
         const bool is_builtin = term.symbol.kind == IndexSymbol::Kind::kBuiltin;

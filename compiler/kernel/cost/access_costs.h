@@ -29,8 +29,9 @@ struct FoundAccess {
 
 class AccessCosts {
   public:
-    explicit AccessCosts(const ir::Kernel& kernel)
-        : kernel_(kernel), index_(kernel, {.symbol_zeros = 8, .no_wrap = true}) {}
+    // `varies`: by value, whether it may differ between invocations of a workgroup.
+    AccessCosts(const ir::Kernel& kernel, const std::vector<bool>& varies)
+        : kernel_(kernel), varies_(varies), index_(kernel, {.symbol_zeros = 8, .no_wrap = true}) {}
 
     void Add(const FoundAccess& access);
     // Appends each region's.
@@ -56,6 +57,8 @@ class AccessCosts {
         bool workgroups = false;
     };
 
+    // Whether neighbouring lanes may have different ones: not of what is one for the workgroup.
+    bool DependsOnLane(const IndexSymbol& symbol) const;
     // Along the first dimension of the workgroup that has more than one invocation.
     uint32_t LaneAxis() const;
     std::optional<int64_t> LaneDistance(ir::ValueId offset, int64_t lane);
@@ -68,6 +71,7 @@ class AccessCosts {
     bool StreamsAlongLoop(const Cluster& cluster, uint64_t bytes);
 
     const ir::Kernel& kernel_;
+    const std::vector<bool>& varies_;
     IndexBuilder index_;
     std::vector<Cluster> clusters_;
 };

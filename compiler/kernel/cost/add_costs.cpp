@@ -31,7 +31,7 @@ class CostFinder {
           structure_(kernel),
           trips_(kernel, structure_),
           use_(FindValueUse(kernel, structure_)),
-          accesses_(kernel),
+          accesses_(kernel, use_.varies),
           edges_(kernel.num_insts()) {}
 
     KernelCost Run() {

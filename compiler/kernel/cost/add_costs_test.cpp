@@ -78,6 +78,17 @@ TEST(AddCosts, KindsOfAccessesFollowFromOffsets) {
               "  write scatter 4 by 4\n");
 }
 
+// What a branch gives is one for the workgroup if its condition is.
+TEST(AddCosts, UniformResultsOfBranchesKeepStreams) {
+    EXPECT_EQ(CostOf("%c:bool = ult %group, %n\n"
+                     "%row:i32 = if %c { yield %n4 } else { yield %c4 }\n"
+                     "%o:i32 = iadd %row, %i4 %v:f32 = load_buffer %a, %o align(4)\n"
+                     "store_buffer %b, %i4, %v align(4) return"),
+              "invocations:\n"
+              "  read reuse 4/4\n"
+              "  write reuse 4/4\n");
+}
+
 // Blocks of 18 bytes with 16 of weights, found through a division by a size of the kernel's: rows
 // of blocks are streams.
 TEST(AddCosts, BlocksAreStreams) {
