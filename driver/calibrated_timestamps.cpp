@@ -39,8 +39,9 @@ uint64_t Ticks(const Device& device, VkTimeDomainKHR domain) {
 uint64_t LongestTickNs(const Device& device) {
     timespec host = {};
     clock_getres(CLOCK_MONOTONIC, &host);
-    return std::max({uint64_t{1}, static_cast<uint64_t>(host.tv_nsec),
-                     static_cast<uint64_t>(device.hal().capabilities().timestamp_period_ns)});
+    return std::max(
+        {uint64_t{1}, static_cast<uint64_t>(host.tv_nsec),
+         static_cast<uint64_t>(device.physical_device().capabilities().timestamp_period_ns)});
 }
 
 }  // namespace

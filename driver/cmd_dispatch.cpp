@@ -13,8 +13,8 @@ namespace fornax::driver {
 
 FORNAX_ENTRY_POINT(void)
 vkCmdBindPipeline(VkCommandBuffer command_buffer, VkPipelineBindPoint, VkPipeline pipeline) {
-    FromHandle<CommandBuffer>(command_buffer)
-        ->BindKernel(&FromHandle<ComputePipeline>(pipeline)->kernel());
+    const auto& bound = *FromHandle<ComputePipeline>(pipeline);
+    FromHandle<CommandBuffer>(command_buffer)->BindKernel(&bound.kernel(), bound.debug_name());
 }
 
 FORNAX_ENTRY_POINT(void)

@@ -57,6 +57,7 @@ void CommandBuffer::Reset(bool release_resources) {
         builder_.Reset();
     }
     ForgetBindings();
+    labels_.clear();
     constants_ = nullptr;
     constant_bytes_ = 0;
 }
@@ -72,7 +73,7 @@ VkResult CommandBuffer::End() {
     return result_;
 }
 
-void CommandBuffer::BindKernel(const ComputeKernel* kernel) {
+void CommandBuffer::BindKernel(const ComputeKernel* kernel, const char* name) {
     if (kernel_ == kernel) {
         return;
     }
@@ -86,7 +87,34 @@ void CommandBuffer::BindKernel(const ComputeKernel* kernel) {
         return;
     }
     kernel_ = kernel;
+    kernel_name_ = name != nullptr && device().timed() ? name : "";
     bindings_changed_ = true;
+}
+
+void CommandBuffer::BeginLabel(const char* label) {
+    if (device().timed()) {
+        labels_.emplace_back(label);
+        bindings_changed_ = true;
+    }
+}
+
+void CommandBuffer::EndLabel() {
+    if (!labels_.empty()) {
+        labels_.pop_back();
+        bindings_changed_ = true;
+    }
+}
+
+std::shared_ptr<const hal::Executable> CommandBuffer::NamedExecutable() const {
+    if (device().timed()) {
+        if (!labels_.empty() && !labels_.back().empty()) {
+            return kernel_->NamedExecutable(labels_.back());
+        }
+        if (!kernel_name_.empty()) {
+            return kernel_->NamedExecutable(kernel_name_);
+        }
+    }
+    return kernel_->executable();
 }
 
 void CommandBuffer::BindDescriptorSet(uint32_t index,
@@ -215,7 +243,7 @@ bool CommandBuffer::PrepareHeaps() {
     sets[ResourceLayout::kHeapBoundsSet] = builder_.StoreSideData(&bounds, sizeof(bounds));
     sets[ResourceLayout::kEmbeddedSamplerSet] =
         builder_.StoreSideData(embedded.data(), embedded.size() * sizeof(embedded[0]));
-    builder_.Bind(kernel_->executable(), sets, {});
+    builder_.Bind(NamedExecutable(), sets, {});
     return true;
 }
 
@@ -258,7 +286,7 @@ bool CommandBuffer::PrepareSets() {
             *next_offset++ = j < bound.dynamic_offset_count ? bound.dynamic_offsets[j] : 0;
         }
     }
-    builder_.BindStored(kernel_->executable(),
+    builder_.BindStored(NamedExecutable(),
                         set_count > 0 ? reinterpret_cast<uint64_t>(addresses) : 0, set_count,
                         offset_count > 0 ? reinterpret_cast<uint64_t>(offsets) : 0, offset_count);
     return true;
@@ -338,10 +366,14 @@ vkCmdExecuteCommands(VkCommandBuffer command_buffer,
 // A device group has one device, so there is nothing to mask.
 FORNAX_ENTRY_POINT(void) vkCmdSetDeviceMask(VkCommandBuffer, uint32_t) {}
 
-// Labels are for tools that capture; nothing here reads them.
 FORNAX_ENTRY_POINT(void)
-vkCmdBeginDebugUtilsLabelEXT(VkCommandBuffer, const VkDebugUtilsLabelEXT*) {}
-FORNAX_ENTRY_POINT(void) vkCmdEndDebugUtilsLabelEXT(VkCommandBuffer) {}
+vkCmdBeginDebugUtilsLabelEXT(VkCommandBuffer command_buffer, const VkDebugUtilsLabelEXT* label) {
+    FromHandle<CommandBuffer>(command_buffer)->BeginLabel(label->pLabelName);
+}
+FORNAX_ENTRY_POINT(void) vkCmdEndDebugUtilsLabelEXT(VkCommandBuffer command_buffer) {
+    FromHandle<CommandBuffer>(command_buffer)->EndLabel();
+}
+// A single label names a place, which only tools that capture have.
 FORNAX_ENTRY_POINT(void)
 vkCmdInsertDebugUtilsLabelEXT(VkCommandBuffer, const VkDebugUtilsLabelEXT*) {}
 

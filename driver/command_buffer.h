@@ -9,6 +9,7 @@
 #include <bitset>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <vulkan/vulkan_core.h>
@@ -45,8 +46,12 @@ class CommandBuffer : public DeviceObject {
 
     hal::CommandStreamBuilder& builder() { return builder_; }
 
-    // What dispatches run from here on, of a pipeline or a shader object; null unbinds.
-    void BindKernel(const ComputeKernel* kernel);
+    // What dispatches run from here on, of a pipeline or a shader object; null unbinds. `name`:
+    // what the application calls it, or null.
+    void BindKernel(const ComputeKernel* kernel, const char* name = nullptr);
+    // Labels name dispatches for cost records.
+    void BeginLabel(const char* label);
+    void EndLabel();
     void BindDescriptorSet(uint32_t index,
                            const DescriptorSet& set,
                            std::span<const uint32_t> dynamic_offsets);
@@ -90,6 +95,8 @@ class CommandBuffer : public DeviceObject {
     bool RenewConstants(uint32_t size_bytes, uint32_t from, uint32_t to);
     bool PrepareHeaps();
     bool PrepareSets();
+    // The kernel's, under the name that cost records show.
+    std::shared_ptr<const hal::Executable> NamedExecutable() const;
 
     CommandPool* pool_;
     CommandBuffer* previous_ = nullptr;
@@ -100,6 +107,9 @@ class CommandBuffer : public DeviceObject {
     std::shared_ptr<const hal::CommandStream> stream_;
 
     const ComputeKernel* kernel_ = nullptr;
+    // What the application calls it, and the labels that are open, if anybody reads them.
+    std::string kernel_name_;
+    std::vector<std::string> labels_;
     std::array<BoundSet, hal::kMaxDescriptorSets> sets_;
     std::array<uint64_t, kMaxDescriptorBuffers> descriptor_buffers_ = {};
     std::array<VkDeviceAddressRangeEXT, 2> heaps_ = {};

@@ -25,4 +25,16 @@ VkResult ComputeKernel::Init(const Device& device,
     return VK_SUCCESS;
 }
 
+std::shared_ptr<const hal::Executable> ComputeKernel::NamedExecutable(
+    const std::string& name) const {
+    std::lock_guard lock(named_mutex_);
+    std::shared_ptr<const hal::Executable>& named = named_[name];
+    if (!named) {
+        hal::KernelDesc desc = executable_->desc();
+        desc.name = name;
+        named = std::make_shared<const hal::Executable>(std::move(desc));
+    }
+    return named;
+}
+
 }  // namespace fornax::driver

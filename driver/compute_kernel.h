@@ -3,7 +3,10 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <string>
 
 #include <vulkan/vulkan_core.h>
 
@@ -24,6 +27,8 @@ class ComputeKernel {
                   const PipelineLayout& layout);
 
     const std::shared_ptr<const hal::Executable>& executable() const { return executable_; }
+    // The same under another name; one for all who ask for it.
+    std::shared_ptr<const hal::Executable> NamedExecutable(const std::string& name) const;
     // A dispatch must bring this many bytes of push constants, this many sets, and the dynamic
     // offsets of each set one after another.
     uint32_t push_constant_bytes() const { return push_constant_bytes_; }
@@ -34,6 +39,8 @@ class ComputeKernel {
 
   private:
     std::shared_ptr<const hal::Executable> executable_;
+    mutable std::mutex named_mutex_;
+    mutable std::map<std::string, std::shared_ptr<const hal::Executable>> named_;
     std::shared_ptr<const kernel::ResourceLayout> heap_;
     uint32_t push_constant_bytes_ = 0;
     uint32_t set_count_ = 0;

@@ -100,7 +100,7 @@ kernel::CompileRequest MakeRequest(const Device& device, const VkComputePipeline
                     .subgroup_size = SubgroupSizeOf(info.stage.pNext)},
         .disk = DiskUseOf(device),
     };
-    SetPrinting(device, request);
+    SetDeviceOptions(device, request);
     return request;
 }
 

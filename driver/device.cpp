@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "driver/chain.h"
+#include "driver/cost_recorder.h"
 #include "driver/entry_point.h"
 #include "driver/extensions.h"
 #include "driver/features.h"
@@ -40,7 +41,16 @@ VkResult Device::Init(const VkDeviceCreateInfo& info) {
     if (!memory_reports_.Init(allocator_, info.pNext)) {
         return FailOutOfHostMemory(physical_device_);
     }
-    auto hal = hal::CreateDevice("");
+    auto settings = ReadNpuSettings(instance());
+    if (!settings) {
+        return FailWith(physical_device_, VK_ERROR_INITIALIZATION_FAILED, settings.error().message);
+    }
+    timed_ = settings->timed();
+    hal::DeviceOptions options;
+    if (timed_) {
+        options.observer = std::make_shared<CostRecorder>(std::move(*settings));
+    }
+    auto hal = hal::CreateDevice("", std::move(options));
     if (!hal) {
         return FailWith(physical_device_, VK_ERROR_INITIALIZATION_FAILED, hal.error().message);
     }

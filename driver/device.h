@@ -48,6 +48,9 @@ class Device : public DeviceObject {
     // VkDevicePipelineBinaryInternalCacheControlKHR: kernels are not kept on disk.
     bool internal_cache_disabled() const { return internal_cache_disabled_; }
 
+    // FORNAX_NPU or FORNAX_NPU_RECORDS: kernels count what they do.
+    bool timed() const { return timed_; }
+
     // In order of creation, then nulls.
     std::span<Queue* const> queues() const { return queues_; }
     // Null for a queue that was not created.
@@ -93,6 +96,7 @@ class Device : public DeviceObject {
     ApiSet api_;
     FeatureSet features_;
     bool internal_cache_disabled_ = false;
+    bool timed_ = false;
     std::array<Queue*, kAllQueues> queues_ = {};
     MemoryReports memory_reports_;
     ImageTails image_tails_;

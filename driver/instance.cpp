@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 
+#include "base/host_clock.h"
 #include "driver/chain.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
@@ -32,6 +34,8 @@ VkResult Instance::Init(const VkInstanceCreateInfo& info) {
         return FailOutOfHostMemory(*this);
     }
 
+    const char* engine = info.pApplicationInfo ? info.pApplicationInfo->pEngineName : nullptr;
+    host_clock_ = engine && std::string_view(engine) == kHostClockEngine;
     const uint32_t wanted = info.pApplicationInfo ? info.pApplicationInfo->apiVersion : 0;
     // "Implementations that support Vulkan 1.1 or later must not return
     // VK_ERROR_INCOMPATIBLE_DRIVER for any value of apiVersion", of another variant either.

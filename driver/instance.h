@@ -35,6 +35,9 @@ class Instance : public Object {
     // The device's part is what the physical device supports.
     const ApiSet& api() const { return api_; }
 
+    // The application wants the host's clock whatever FORNAX_NPU says.
+    bool host_clock() const { return host_clock_; }
+
     // Made when it is first asked for, so that an instance costs nothing else.
     VkResult GetPhysicalDevice(PhysicalDevice** physical_device);
 
@@ -46,6 +49,7 @@ class Instance : public Object {
   private:
     Allocator allocator_;
     ApiSet api_;
+    bool host_clock_ = false;
     DebugMessengers messengers_;
     ProcessMutex mutex_;  // guards the creation of physical_device_
     PhysicalDevice* physical_device_ = nullptr;

@@ -87,7 +87,7 @@ kernel::CompileRequest KernelSource::MakeRequest(const Device& device,
                                                .wide_indexing = wide_indexing,
                                                .subgroup_size = subgroup_size},
                                    .disk = DiskUseOf(device)};
-    SetPrinting(device, request);
+    SetDeviceOptions(device, request);
     return request;
 }
 

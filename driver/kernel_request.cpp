@@ -49,7 +49,8 @@ kernel::DiskUse DiskUseOf(const Device& device) {
                                             : kernel::DiskUse::kReadAndWrite;
 }
 
-void SetPrinting(const Device& device, kernel::CompileRequest& request) {
+void SetDeviceOptions(const Device& device, kernel::CompileRequest& request) {
+    request.options.timed = device.timed();
     const DebugPrintf* printf = kernel::MayPrint(request.spirv) ? device.debug_printf() : nullptr;
     request.options.printf_address = printf ? printf->address() : 0;
     request.options.printf_words = printf ? printf->capacity_words() : 0;

@@ -24,7 +24,8 @@ bool DefaultBounds(const Device& device);
 // VkDevicePipelineBinaryInternalCacheControlKHR may forbid the driver's own cache.
 kernel::DiskUse DiskUseOf(const Device& device);
 
-// Lets the kernel print, where the user asked for that and it may have something to print.
-void SetPrinting(const Device& device, kernel::CompileRequest& request);
+// What the user asked for: lets the kernel count what it does, and print where it may have
+// something to print.
+void SetDeviceOptions(const Device& device, kernel::CompileRequest& request);
 
 }  // namespace fornax::driver

@@ -17,6 +17,8 @@
 #include "base/environment.h"
 #include "base/hash.h"
 #include "driver/entry_point.h"
+#include "driver/modelled_counters.h"
+#include "driver/physical_device.h"
 
 namespace fornax::driver {
 
@@ -83,38 +85,59 @@ void EndCounterReport(const hal::Device& device) {
     Print(device);
 }
 
+namespace {
+
+// The device's counters, and behind them those of the described machine.
+void Describe(uint32_t index,
+              VkPerformanceCounterKHR* counter,
+              VkPerformanceCounterDescriptionKHR* description) {
+    const bool is_modelled = index >= hal::kCounterIds;
+    const hal::CounterInfo& own = hal::kCounterInfos[is_modelled ? 0 : index];
+    const ModelledCounterInfo info =
+        is_modelled ? kModelledCounterInfos[index - hal::kCounterIds]
+                    : ModelledCounterInfo{own.name, own.category, own.description,
+                                          own.bytes ? VK_PERFORMANCE_COUNTER_UNIT_BYTES_KHR
+                                                    : VK_PERFORMANCE_COUNTER_UNIT_GENERIC_KHR};
+    if (counter) {
+        counter->unit = info.unit;
+        counter->scope = VK_PERFORMANCE_COUNTER_SCOPE_COMMAND_KHR;
+        counter->storage = VK_PERFORMANCE_COUNTER_STORAGE_UINT64_KHR;
+        const Hash128 id = Hasher().Append("performance counter").Append(info.name).Finish();
+        std::memcpy(counter->uuid, &id, VK_UUID_SIZE);
+    }
+    if (description) {
+        description->flags = 0;
+        Copy(info.name, description->name);
+        Copy(info.category, description->category);
+        Copy(info.description, description->description);
+    }
+}
+
+}  // namespace
+
+uint32_t CounterCount(const PhysicalDevice& device) {
+    return hal::kCounterIds + (device.is_modelled() ? kModelledCounters : 0);
+}
+
 // The counters of every queue family are the same: all of the device's. A query may begin and end
 // anywhere in a command buffer, and sees what its queue does in between.
 FORNAX_ENTRY_POINT(VkResult)
 vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR(
-    VkPhysicalDevice,
+    VkPhysicalDevice physical_device,
     uint32_t,
     uint32_t* count,
     VkPerformanceCounterKHR* counters,
     VkPerformanceCounterDescriptionKHR* descriptions) {
+    const uint32_t all = CounterCount(*FromHandle<PhysicalDevice>(physical_device));
     if (!counters && !descriptions) {
-        *count = hal::kCounterIds;
+        *count = all;
         return VK_SUCCESS;
     }
-    *count = std::min(*count, hal::kCounterIds);
+    *count = std::min(*count, all);
     for (uint32_t i = 0; i < *count; ++i) {
-        const hal::CounterInfo& info = hal::kCounterInfos[i];
-        if (counters) {
-            counters[i].unit = info.bytes ? VK_PERFORMANCE_COUNTER_UNIT_BYTES_KHR
-                                          : VK_PERFORMANCE_COUNTER_UNIT_GENERIC_KHR;
-            counters[i].scope = VK_PERFORMANCE_COUNTER_SCOPE_COMMAND_KHR;
-            counters[i].storage = VK_PERFORMANCE_COUNTER_STORAGE_UINT64_KHR;
-            const Hash128 id = Hasher().Append("performance counter").Append(info.name).Finish();
-            std::memcpy(counters[i].uuid, &id, VK_UUID_SIZE);
-        }
-        if (descriptions) {
-            descriptions[i].flags = 0;
-            Copy(info.name, descriptions[i].name);
-            Copy(info.category, descriptions[i].category);
-            Copy(info.description, descriptions[i].description);
-        }
+        Describe(i, counters ? &counters[i] : nullptr, descriptions ? &descriptions[i] : nullptr);
     }
-    return *count < hal::kCounterIds ? VK_INCOMPLETE : VK_SUCCESS;
+    return *count < all ? VK_INCOMPLETE : VK_SUCCESS;
 }
 
 // All counters always count.

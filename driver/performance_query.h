@@ -8,6 +8,11 @@
 
 namespace fornax::driver {
 
+class PhysicalDevice;
+
+// How many counters queries may name.
+uint32_t CounterCount(const PhysicalDevice& device);
+
 // A line for each counter that is not 0.
 std::string FormatCounters(const hal::Counters& counters);
 

@@ -10,6 +10,7 @@
 #include "driver/entry_point.h"
 #include "driver/extensions.h"
 #include "driver/features.h"
+#include "driver/npu_settings.h"
 #include "driver/report.h"
 #include "driver/supported_api.h"
 
@@ -26,6 +27,15 @@ VkResult PhysicalDevice::Init() {
         return FailWith(*this, VK_ERROR_INITIALIZATION_FAILED, device.error().message);
     }
     hal_ = std::move(*device);
+    auto settings = ReadNpuSettings(instance());
+    if (!settings) {
+        return FailWith(*this, VK_ERROR_INITIALIZATION_FAILED, settings.error().message);
+    }
+    capabilities_ = hal_->capabilities();
+    if (settings->machine) {
+        DescribeMachine(*settings->machine, capabilities_);
+        is_modelled_ = true;
+    }
     return MakeProperties(*this, capabilities(), properties_);
 }
 

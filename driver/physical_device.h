@@ -45,7 +45,9 @@ class PhysicalDevice : public Object {
     // Asks the HAL's device what it is.
     VkResult Init();
 
-    const hal::DeviceCapabilities& capabilities() const { return hal_->capabilities(); }
+    const hal::DeviceCapabilities& capabilities() const { return capabilities_; }
+    // FORNAX_NPU: times and limits are a described machine's.
+    bool is_modelled() const { return is_modelled_; }
     const VkPhysicalDeviceProperties& properties() const { return properties_; }
     hal::HeapState heap() const { return hal_->heap(); }
 
@@ -59,6 +61,8 @@ class PhysicalDevice : public Object {
 
   private:
     std::shared_ptr<hal::Device> hal_;  // runs nothing; asked for capabilities
+    hal::DeviceCapabilities capabilities_;
+    bool is_modelled_ = false;
     VkPhysicalDeviceProperties properties_ = {};
     ProcessMutex compiler_mutex_;
     std::unique_ptr<kernel::KernelCompiler> compiler_;

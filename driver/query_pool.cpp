@@ -11,6 +11,7 @@
 #include "driver/command_buffer.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
+#include "driver/performance_query.h"
 
 namespace fornax::driver {
 
@@ -67,7 +68,7 @@ std::span<const hal::CounterId> QueryPool::counters() const {
     return TrailingOf<const hal::CounterId>(this, slots_per_query_);
 }
 
-// The driver's counters are the device's, in the same order.
+// The driver's counters are the device's and its observer's, in the same order.
 VkResult QueryPool::TakeCounters(const VkQueryPoolCreateInfo& info) {
     const std::span<const uint32_t> indices = CounterIndices(info);
     if (indices.empty()) {
@@ -77,12 +78,13 @@ VkResult QueryPool::TakeCounters(const VkQueryPoolCreateInfo& info) {
     }
     slots_per_query_ = indices.size();
     const std::span<hal::CounterId> counters = TrailingOf<hal::CounterId>(this, indices.size());
+    const uint32_t all = CounterCount(device().physical_device());
     for (size_t i = 0; i < indices.size(); ++i) {
-        if (indices[i] >= hal::kCounterIds) {
+        if (indices[i] >= all) {
             return Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
                         "A performance query was asked for the counter {} of {} "
                         "(VUID-VkQueryPoolPerformanceCreateInfoKHR-pCounterIndices-03321).",
-                        indices[i], hal::kCounterIds);
+                        indices[i], all);
         }
         counters[i] = static_cast<hal::CounterId>(indices[i]);
     }

@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+
+#include "hal/work_observer.h"
 
 namespace fornax::hal {
 
@@ -15,6 +18,7 @@ struct BackendOptions {
     bool catch_faults = true;  // false: a fault in a kernel ends the process
     bool guard = false;        // as HostHeap's
     std::function<void(const std::string&)> on_lost;
+    std::shared_ptr<WorkObserver> observer;
 };
 
 }  // namespace fornax::hal

@@ -56,6 +56,7 @@ Result<std::shared_ptr<Device>> CreateDevice(std::string_view backend, DeviceOpt
     }
     BackendOptions filled;
     filled.on_lost = std::move(options.on_lost);
+    filled.observer = std::move(options.observer);
     filled.worker_count = options.worker_count;
     if (filled.worker_count == 0) {
         const uint64_t machine = std::min(UsableHardwareThreads(), kMaxWorkers);

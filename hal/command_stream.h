@@ -204,8 +204,9 @@ struct QueryPayload {
 };
 
 // COUNT_BEGIN, COUNT_END: header.operand QuerySlots in Memory, one after the other, become what as
-// many counters (each a CounterId) gained by what this queue did between the two, in chained
-// streams as well; COUNT_END makes them available.
+// many counters gained by what this queue did between the two, in chained streams as well;
+// COUNT_END makes them available. A counter is a CounterId, or beyond these one of the device's
+// observer.
 struct CountPayload {
     static constexpr uint32_t kMaxCounters = 48;
     uint64_t slots;

@@ -26,6 +26,7 @@
 #include "hal/memory.h"
 #include "hal/queue.h"
 #include "hal/timeline.h"
+#include "hal/work_observer.h"
 
 namespace fornax::hal {
 
@@ -68,6 +69,8 @@ struct DeviceOptions {
     // Called at most once, when the device is lost, with the message, on the thread that noticed.
     // It must not block, nor release the last reference to anything of the device.
     std::function<void(const std::string& message)> on_lost;
+    // Told of all work, where a backend does any; may be null.
+    std::shared_ptr<WorkObserver> observer;
 };
 
 class Device : public std::enable_shared_from_this<Device> {

@@ -27,6 +27,8 @@ struct KernelDesc {
     // nothing to undo, so the device may leave it at any instruction when it faults or takes too
     // long. Otherwise WorkerFrame::stop_request is all that a watchdog can do.
     bool interruptible = false;
+    // Words that the kernel counts in, where it was compiled to (WorkerFrame::region_counts).
+    uint32_t region_counters = 0;
     std::string name;
     // Keeps the memory of `entry` mapped; may be null. The last reference may be dropped on a
     // thread of the device, so it must not own a Queue or Device.

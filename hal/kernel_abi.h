@@ -10,7 +10,7 @@
 
 namespace fornax::hal {
 
-inline constexpr uint32_t kKernelAbiVersion = 7;
+inline constexpr uint32_t kKernelAbiVersion = 8;
 
 // Bytes that DispatchFrame::push_constants always points to.
 inline constexpr uint32_t kPushConstantBytes = 256;
@@ -87,6 +87,8 @@ struct WorkerFrame {
     uint32_t stop_request = 0;
     // Kernels add what they had the core's units do, before they return.
     UnitCounts unit_counts;
+    // Where kernels that count what their regions do add it up: KernelDesc::region_counters words.
+    uint64_t* region_counts = nullptr;
 };
 
 // Runs the workgroups [first, first + count) in increasing order. A workgroup's linear index counts
@@ -109,5 +111,6 @@ static_assert(offsetof(WorkerFrame, workgroup) == 24);
 static_assert(offsetof(WorkerFrame, stop_request) == 32);
 static_assert(offsetof(WorkerFrame, unit_counts) == 40);
 static_assert(sizeof(UnitCounts) == 56);
+static_assert(offsetof(WorkerFrame, region_counts) == 96);
 
 }  // namespace fornax::hal

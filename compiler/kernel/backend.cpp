@@ -13,6 +13,7 @@
 #include "compiler/kernel/analysis/streams.h"
 #include "compiler/kernel/codegen/jit_kernel.h"
 #include "compiler/kernel/codegen/target_machine.h"
+#include "compiler/kernel/cost/add_costs.h"
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/kernel_dump.h"
@@ -47,11 +48,19 @@ std::string ConstantsText(std::span<const SpecializationValue> constants) {
     return text;
 }
 
+// Of a timed kernel, whose instructions that count it adds; else null. After the first passes,
+// before the tiers part, so that both count alike.
+std::shared_ptr<const KernelCost> CostOf(const CompileRequest& request, ir::Kernel& kernel) {
+    return request.options.timed ? std::make_shared<const KernelCost>(AddCosts(kernel)) : nullptr;
+}
+
 // --- Interpreted kernels -------------------------------------------------------------------------
 
 class InterpretedKernel : public CompiledKernel {
   public:
-    explicit InterpretedKernel(ir::Kernel kernel) : kernel_(std::move(kernel)) {
+    InterpretedKernel(ir::Kernel kernel, std::shared_ptr<const KernelCost> costs)
+        : kernel_(std::move(kernel)) {
+        cost = std::move(costs);
         entry = Run;
         context = this;
         workgroup_size = kernel_.workgroup_size;
@@ -158,8 +167,14 @@ class Backend final : public KernelBackend {
     Result<std::shared_ptr<const CompiledKernel>> MakeInterpreted(
         const CompileRequest& request) override {
         FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
+        std::shared_ptr<const KernelCost> cost;
+        if (request.options.timed) {
+            // Of the same text as compiled kernels' costs.
+            RunFirstPasses(kernel);
+            cost = CostOf(request, kernel);
+        }
         return std::shared_ptr<const CompiledKernel>(
-            std::make_shared<InterpretedKernel>(std::move(kernel)));
+            std::make_shared<InterpretedKernel>(std::move(kernel), std::move(cost)));
     }
 
     Result<ResourceLayout> LayoutOf(std::span<const uint32_t> spirv) override {
@@ -259,18 +274,25 @@ Result<std::unique_ptr<PreparedKernel>> Prepare(ir::Kernel& kernel,
     return PreparedKernel::Prepare(kernel, target, machine, sink, quality);
 }
 
+// What both tiers of a kernel say alike.
+struct SharedFacts {
+    std::string label;
+    uint32_t used_sets = 0;
+    std::shared_ptr<const KernelCost> cost;
+};
+
 Result<CompiledObject> ObjectOf(const ir::Kernel& kernel,
-                                const std::string& label,
-                                uint32_t used_sets,
+                                const SharedFacts& facts,
                                 PreparedKernel& prepared,
                                 llvm::TargetMachine& machine) {
     CompiledObject compiled;
     compiled.facts = {.workgroup_size = kernel.workgroup_size,
                       .shared_bytes = kernel.shared_bytes,
                       .scratch_bytes = prepared.scratch_bytes(),
-                      .used_sets = used_sets,
+                      .used_sets = facts.used_sets,
                       .independent_workgroups = IndependentWorkgroups(kernel),
-                      .name = label};
+                      .name = facts.label,
+                      .cost = facts.cost};
     FORNAX_ASSIGN_OR_RETURN(compiled.object, prepared.Generate(machine));
     return compiled;
 }
@@ -282,14 +304,12 @@ class Backend::Pending final : public PendingObject {
             TargetInfo target,
             KernelDump dump,
             ir::Kernel kernel,
-            std::string label,
-            uint32_t used_sets)
+            SharedFacts facts)
         : backend_(backend),
           target_(std::move(target)),
           dump_(std::move(dump)),
           kernel_(std::move(kernel)),
-          label_(std::move(label)),
-          used_sets_(used_sets) {}
+          facts_(std::move(facts)) {}
 
     Result<CompiledObject> Finish() override {
         return OnLargeStack([&] { return FinishHere(); });
@@ -301,15 +321,14 @@ class Backend::Pending final : public PendingObject {
         FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(backend_, target_));
         FORNAX_ASSIGN_OR_RETURN(auto prepared,
                                 Prepare(kernel_, target_, *machine, dump_, CodeQuality::kFull));
-        return ObjectOf(kernel_, label_, used_sets_, *prepared, *machine);
+        return ObjectOf(kernel_, facts_, *prepared, *machine);
     }
 
     Backend& backend_;
     const TargetInfo target_;
     const KernelDump dump_;
     ir::Kernel kernel_;
-    const std::string label_;
-    const uint32_t used_sets_;
+    const SharedFacts facts_;
 };
 
 Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
@@ -317,18 +336,22 @@ Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
                                             const Hash128& key,
                                             CompileTier tier) {
     FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
-    const std::string label = KernelLabel(request.entry_point, key);
+    SharedFacts facts{.label = KernelLabel(request.entry_point, key)};
     KernelDump dump(request.entry_point, key);
     dump.WriteWords("spv", request.spirv);
     if (dump.enabled() && !request.specialization.empty()) {
         dump.Write("constants", ConstantsText(request.specialization));
     }
     FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
-    const uint32_t used_sets = UsedSets(kernel);
+    facts.used_sets = UsedSets(kernel);
     if (dump.enabled()) {
         dump.Write("read.ir", ir::PrintKernel(kernel));
     }
     RunFirstPasses(kernel, VectorRegisters(target));
+    facts.cost = CostOf(request, kernel);
+    if (dump.enabled() && facts.cost) {
+        dump.Write("cost", CostText(*facts.cost));
+    }
     FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(*this, target));
     if (tier != CompileTier::kFull) {
         ir::Kernel copy = kernel;
@@ -338,17 +361,17 @@ Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
         if (size > 0 &&
             (tier == CompileTier::kQuick || (size >= kLeastTiered && size <= kMostTiered))) {
             FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled,
-                                    ObjectOf(copy, label, used_sets, **quick, *machine));
+                                    ObjectOf(copy, facts, **quick, *machine));
             if (tier == CompileTier::kQuickThenFull) {
                 compiled.better = std::make_unique<Pending>(*this, target, std::move(dump),
-                                                            std::move(kernel), label, used_sets);
+                                                            std::move(kernel), facts);
             }
             return compiled;
         }
     }
     FORNAX_ASSIGN_OR_RETURN(auto prepared,
                             Prepare(kernel, target, *machine, dump, CodeQuality::kFull));
-    return ObjectOf(kernel, label, used_sets, *prepared, *machine);
+    return ObjectOf(kernel, facts, *prepared, *machine);
 }
 
 Result<KernelExplanation> Backend::ExplainHere(const CompileRequest& request,

@@ -22,9 +22,10 @@ struct Header {
     uint32_t scratch_bytes = 0;
     uint32_t used_sets = 0;
     uint64_t independent_workgroups = 0;
+    uint64_t cost_bytes = 0;  // 0: none
     KeyedDigest digest = {};
 };
-static_assert(sizeof(Header) == 104 && std::has_unique_object_representations_v<Header>);
+static_assert(sizeof(Header) == 112 && std::has_unique_object_representations_v<Header>);
 
 // Covers the header with the digest's field zero, and all that follows it.
 KeyedDigest Sign(const UserSecret& secret, Header header, std::span<const uint8_t> rest) {
@@ -57,8 +58,12 @@ std::vector<uint8_t> SerializeEntry(const UserSecret& secret,
     header.scratch_bytes = facts.scratch_bytes;
     header.used_sets = facts.used_sets;
     header.independent_workgroups = facts.independent_workgroups ? 1 : 0;
+    const std::vector<uint8_t> cost =
+        facts.cost ? SerializeCost(*facts.cost) : std::vector<uint8_t>();
+    header.cost_bytes = cost.size();
     std::vector<uint8_t> bytes(sizeof(header));
     bytes.insert(bytes.end(), facts.name.begin(), facts.name.end());
+    bytes.insert(bytes.end(), cost.begin(), cost.end());
     bytes.insert(bytes.end(), object.begin(), object.end());
     header.digest = Sign(secret, header, std::span(bytes).subspan(sizeof(header)));
     std::memcpy(bytes.data(), &header, sizeof(header));
@@ -83,7 +88,8 @@ Result<ParsedEntry> ParseEntry(const UserSecret& secret,
         return Refuse("it was made for another request, machine or build");
     }
     std::span<const uint8_t> rest = bytes.subspan(sizeof(header));
-    if (header.name_bytes > rest.size() || header.object_bytes != rest.size() - header.name_bytes) {
+    if (header.name_bytes > rest.size() || header.cost_bytes > rest.size() - header.name_bytes ||
+        header.object_bytes != rest.size() - header.name_bytes - header.cost_bytes) {
         return Refuse("its size is not what it says");
     }
     if (!SameDigest(header.digest, Sign(secret, header, rest))) {
@@ -98,7 +104,12 @@ Result<ParsedEntry> ParseEntry(const UserSecret& secret,
     entry.facts.used_sets = header.used_sets;
     entry.facts.independent_workgroups = header.independent_workgroups != 0;
     entry.facts.name.assign(reinterpret_cast<const char*>(rest.data()), header.name_bytes);
-    entry.object = rest.subspan(header.name_bytes);
+    if (header.cost_bytes != 0) {
+        FORNAX_ASSIGN_OR_RETURN(KernelCost cost,
+                                ParseCost(rest.subspan(header.name_bytes, header.cost_bytes)));
+        entry.facts.cost = std::make_shared<const KernelCost>(std::move(cost));
+    }
+    entry.object = rest.subspan(header.name_bytes + header.cost_bytes);
     return entry;
 }
 

@@ -1,6 +1,6 @@
 // The stored form of a compiled kernel: what the disk cache and VkPipelineCache data hold.
 //
-//   magic, version, key, keyed digest, facts, name, object file
+//   magic, version, key, keyed digest, facts, name, cost, object file
 //
 // The digest is keyed with a secret of this user and covers everything else, so that native code is
 // only run if this user's compiler made it for this very key.
@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,10 +16,11 @@
 #include "base/hash.h"
 #include "base/keyed_digest.h"
 #include "base/result.h"
+#include "compiler/kernel/kernel_cost.h"
 
 namespace fornax::kernel {
 
-inline constexpr uint32_t kCacheEntryVersion = 3;
+inline constexpr uint32_t kCacheEntryVersion = 4;
 
 struct CacheEntryFacts {
     std::array<uint32_t, 3> workgroup_size = {1, 1, 1};
@@ -27,6 +29,7 @@ struct CacheEntryFacts {
     uint32_t used_sets = 0;
     bool independent_workgroups = false;
     std::string name;
+    std::shared_ptr<const KernelCost> cost;  // of timed kernels, else null
 };
 
 std::vector<uint8_t> SerializeEntry(const UserSecret& secret,

@@ -164,6 +164,7 @@ Hash128 HashRequest(const CompileRequest& request,
     hasher.Append(request.options.robust_buffer_access).Append(request.options.wide_indexing);
     hasher.Append(request.options.subgroup_size);
     hasher.Append(request.options.printf_address).Append(request.options.printf_words);
+    hasher.Append(request.options.timed);
     return hasher.Finish();
 }
 

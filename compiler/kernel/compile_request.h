@@ -32,6 +32,8 @@ struct CompileOptions {
     // (compiler/kernel/debug_printf.h). 0: they print nothing.
     uint64_t printf_address = 0;
     uint32_t printf_words = 0;
+    // The kernel counts how often its regions run, and says what they do (kernel_cost.h).
+    bool timed = false;
 };
 
 // What a request may do with the disk cache.

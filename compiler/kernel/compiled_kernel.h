@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "compiler/kernel/kernel_cost.h"
 #include "hal/kernel_abi.h"
 
 namespace fornax::kernel {
@@ -25,6 +27,8 @@ class CompiledKernel {
     bool independent_workgroups = false;  // none can wait for another one
     bool interruptible = false;           // as KernelDesc's: native code is
     std::string name;
+    // With CompileOptions::timed: what its regions do. Else null.
+    std::shared_ptr<const KernelCost> cost;
     bool from_disk_cache = false;
     bool storable = true;  // Serialized may have something to give
     // The native object and the facts above, for VkPipelineCache: KernelCompiler::Load takes it

@@ -67,6 +67,7 @@ Result<KernelPtr> LoadEntry(const UserSecret& secret,
     kernel->used_sets = entry.facts.used_sets;
     kernel->independent_workgroups = entry.facts.independent_workgroups;
     kernel->name = entry.facts.name;
+    kernel->cost = entry.facts.cost;
     kernel->from_disk_cache = from_disk_cache;
     kernel->serialized = std::move(bytes);
     return KernelPtr(std::move(kernel));

@@ -23,9 +23,15 @@ inline hal::KernelDesc DescribeExecutable(std::shared_ptr<const CompiledKernel> 
         .descriptor_set_mask = kernel->used_sets,
         .independent_workgroups = kernel->independent_workgroups,
         .interruptible = kernel->interruptible,
+        .region_counters = kernel->cost ? kernel->cost->counters : 0,
         .name = kernel->name,
         .code = std::move(kernel),
     };
+}
+
+// The kernel of such an executable.
+inline const CompiledKernel& KernelOf(const hal::Executable& executable) {
+    return *static_cast<const CompiledKernel*>(executable.desc().code.get());
 }
 
 }  // namespace fornax::kernel

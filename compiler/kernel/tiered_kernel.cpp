@@ -28,6 +28,7 @@ TieredKernel::TieredKernel(const CacheEntryFacts& facts, std::unique_ptr<LoadedO
     independent_workgroups = facts.independent_workgroups;
     interruptible = true;
     name = facts.name;
+    cost = facts.cost;
 }
 
 void TieredKernel::Run(const hal::DispatchFrame* dispatch,

@@ -65,6 +65,18 @@ Status CommandProcessor::RunRingPacket(const Packet& packet, const ResourceTable
     return status;
 }
 
+void CommandProcessor::BeginSubmission() {
+    if (context_.observer != nullptr) {
+        context_.observer->BeginSubmission(context_.queue);
+    }
+}
+
+void CommandProcessor::FlushObserver() {
+    if (context_.observer != nullptr) {
+        context_.observer->Flush(context_.queue);
+    }
+}
+
 Status CommandProcessor::RunStream(const CommandStream& stream) {
     Scope scope{.resources = stream.resources(), .stream = &stream, .depth = 1};
     return RunPackets(scope);
@@ -100,6 +112,9 @@ Status CommandProcessor::Run(const Packet& packet, Scope& scope) {
         case Opcode::kBarrier:
             // Packets run one after another and each waits for its workers, so nothing is pending.
             context_.counters.barriers.Add(1);
+            if (context_.observer != nullptr) {
+                context_.observer->Barrier(context_.queue);
+            }
             return OkStatus();
         case Opcode::kBind:
             return Bind(packet, scope);
@@ -234,16 +249,25 @@ Status CommandProcessor::Timeline(const Packet& packet, const Scope& scope) {
         return Malformed(fmt::format("timeline {} of {} does not exist.", index, timelines.size()));
     }
     const std::shared_ptr<hal::Timeline>& timeline = timelines[index];
+    const uint64_t value = packet.timeline.value;
     if (packet.header.opcode == Opcode::kTimelineSignal) {
-        timeline->Advance(packet.timeline.value);
+        if (context_.observer != nullptr) {
+            context_.observer->Flush(context_.queue);
+            context_.observer->Signal(context_.queue, *timeline, value);
+        }
+        timeline->Advance(value);
         return OkStatus();
     }
-    const TimelinePoint point{timeline, packet.timeline.value};
-    if (point.Reached()) {
-        return OkStatus();
+    const TimelinePoint point{timeline, value};
+    if (!point.Reached()) {
+        const ScopedFlag blocked(blocked_);
+        FORNAX_RETURN_IF_ERROR(
+            context_.hub.Wait({&point, 1}, WaitHub::Mode::kAll, kWaitForever, &context_.stop));
     }
-    const ScopedFlag blocked(blocked_);
-    return context_.hub.Wait({&point, 1}, WaitHub::Mode::kAll, kWaitForever, &context_.stop);
+    if (context_.observer != nullptr) {
+        context_.observer->Wait(context_.queue, *timeline, value);
+    }
+    return OkStatus();
 }
 
 template <typename Done>
@@ -273,6 +297,7 @@ Status CommandProcessor::Event(const Packet& packet) {
     const uint64_t address = packet.event.address;
     FORNAX_RETURN_IF_ERROR(
         CheckMemory("the event", address, sizeof(EventCell), alignof(EventCell)));
+    FlushObserver();
     auto& cell = *reinterpret_cast<EventCell*>(address);
     switch (packet.header.opcode) {
         case Opcode::kEventSet:
@@ -288,7 +313,10 @@ Status CommandProcessor::Event(const Packet& packet) {
 
 Status CommandProcessor::Timestamp(const QueryPayload& query) {
     FORNAX_RETURN_IF_ERROR(CheckMemory("the query", query.slots, sizeof(QuerySlot), 16));
-    WriteQuery(*reinterpret_cast<QuerySlot*>(query.slots), MonotonicNanoseconds());
+    auto& slot = *reinterpret_cast<QuerySlot*>(query.slots);
+    if (context_.observer == nullptr || !context_.observer->Timestamp(context_.queue, slot)) {
+        WriteQuery(slot, MonotonicNanoseconds());
+    }
     return OkStatus();
 }
 
@@ -300,7 +328,7 @@ Status CommandProcessor::Count(const Packet& packet) {
                                      CountPayload::kMaxCounters));
     }
     for (uint32_t i = 0; i < count; ++i) {
-        if (payload.counters[i] >= kCounterIds) {
+        if (payload.counters[i] >= kCounterIds && context_.observer == nullptr) {
             return Malformed(
                 fmt::format("the counter {} is not one of {}.", payload.counters[i], kCounterIds));
         }
@@ -311,9 +339,18 @@ Status CommandProcessor::Count(const Packet& packet) {
     Counters now;
     context_.counters.AddTo(now);
     auto* slots = reinterpret_cast<QuerySlot*>(payload.slots);
+    const bool begins = packet.header.opcode == Opcode::kCountBegin;
     for (uint32_t i = 0; i < count; ++i) {
+        if (payload.counters[i] >= kCounterIds) {
+            const uint32_t counter = payload.counters[i] - kCounterIds;
+            if (!context_.observer->Count(context_.queue, slots[i], counter, begins)) {
+                return Malformed(
+                    fmt::format("the observer of the device has no counter {}.", counter));
+            }
+            continue;
+        }
         const uint64_t reading = now.of(static_cast<CounterId>(payload.counters[i]));
-        if (packet.header.opcode == Opcode::kCountBegin) {
+        if (begins) {
             BeginCount(slots[i], reading);
         } else {
             EndCount(slots[i], reading);
@@ -326,6 +363,7 @@ Status CommandProcessor::QueryReset(const Packet& packet) {
     const uint64_t count = packet.header.operand;
     FORNAX_RETURN_IF_ERROR(
         CheckMemory("the queries", packet.query.slots, count * sizeof(QuerySlot), 16));
+    FlushObserver();
     ResetQueries({reinterpret_cast<QuerySlot*>(packet.query.slots), count});
     return OkStatus();
 }
@@ -354,6 +392,7 @@ Status CommandProcessor::QueryCopy(const Packet& packet) {
     FORNAX_RETURN_IF_ERROR(CheckMemory("the results", query.destination,
                                        (count - 1) * query.stride_bytes + QueryResultBytes(flags),
                                        sizeof(uint32_t)));
+    FlushObserver();
     const std::span<const QuerySlot> slots(reinterpret_cast<const QuerySlot*>(query.slots), count);
     if ((flags & kQueryWait) != 0) {
         FORNAX_RETURN_IF_ERROR(

@@ -17,6 +17,7 @@
 #include "hal/model/worker_pool.h"
 #include "hal/support/host_heap.h"
 #include "hal/support/wait_hub.h"
+#include "hal/work_observer.h"
 
 namespace fornax::hal::model {
 
@@ -27,6 +28,8 @@ struct ProcessorContext {
     WorkerPool& pool;
     CounterBlock& counters;
     const std::atomic<bool>& stop;  // ends waits; set before WaitHub::Notify
+    WorkObserver* observer = nullptr;
+    uint32_t queue = 0;  // for the observer
 };
 
 // Used by one thread, its queue's.
@@ -40,6 +43,10 @@ class CommandProcessor {
 
     // Runs a stream as CHAIN from a ring does.
     Status RunStream(const CommandStream& stream);
+
+    // For the observer: a submission begins; what it owes is seen from now on.
+    void BeginSubmission();
+    void FlushObserver();
 
     // Whether it waits for somebody else: a timeline, an event or a query. For any thread.
     bool blocked() const { return blocked_.load(std::memory_order_relaxed); }
@@ -70,6 +77,7 @@ class CommandProcessor {
     Status DispatchIndirect(const Packet& packet, Scope& scope);
     Error DescribeFault(const Scope& scope, const GridResult& result);
     Status RunGrid(const uint32_t (&count)[3], const uint32_t (&base)[3], Scope& scope);
+    void Observe(ObservedCopy kind, uint64_t bytes);
     Status Copy(const CopyPayload& copy);
     Status CopyIndirect(const Packet& packet);
     Status CopyRows(const CopyRowsPayload& copy, const Scope& scope);

@@ -136,6 +136,7 @@ Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
                                     .frame = &scope.frame,
                                     .workgroup_count = workgroups,
                                     .scratch_bytes = kernel.scratch_bytes,
+                                    .region_counters = kernel.region_counters,
                                     .workgroup_cost_ns = &scope.executable->workgroup_cost_ns(),
                                     .independent = kernel.independent_workgroups,
                                     .interruptible = kernel.interruptible}));
@@ -150,7 +151,17 @@ Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
     if (result.fault != 0) [[unlikely]] {
         return DescribeFault(scope, result);
     }
+    if (context_.observer != nullptr) {
+        context_.observer->Dispatch(context_.queue, *scope.executable, workgroups,
+                                    {worker_.frame().region_counts, kernel.region_counters});
+    }
     return OkStatus();
+}
+
+void CommandProcessor::Observe(ObservedCopy kind, uint64_t bytes) {
+    if (context_.observer != nullptr) {
+        context_.observer->Copy(context_.queue, kind, bytes);
+    }
 }
 
 Error CommandProcessor::DescribeFault(const Scope& scope, const GridResult& result) {
@@ -191,6 +202,7 @@ Status CommandProcessor::Copy(const CopyPayload& copy) {
     FORNAX_RETURN_IF_ERROR(
         CopyBytes(context_.pool, worker_, copy.source, copy.destination, copy.size_bytes));
     context_.counters.bytes_copied.Add(copy.size_bytes);
+    Observe(ObservedCopy::kCopy, copy.size_bytes);
     return OkStatus();
 }
 
@@ -243,7 +255,9 @@ Status CommandProcessor::CopyRows(const CopyRowsPayload& copy, const Scope& scop
         CheckMemory("the destination", copy.destination,
                     span_bytes(copy.destination_row_pitch, copy.destination_slice_pitch), 1));
     FORNAX_RETURN_IF_ERROR(model::CopyRows(context_.pool, worker_, copy));
-    context_.counters.bytes_copied.Add(uint64_t{copy.row_bytes} * copy.rows * copy.slices);
+    const uint64_t bytes = uint64_t{copy.row_bytes} * copy.rows * copy.slices;
+    context_.counters.bytes_copied.Add(bytes);
+    Observe(ObservedCopy::kCopy, bytes);
     return OkStatus();
 }
 
@@ -308,6 +322,7 @@ Status CommandProcessor::Fill(const FillPayload& fill) {
     FORNAX_RETURN_IF_ERROR(
         FillBytes(context_.pool, worker_, fill.destination, fill.size_bytes, fill.pattern));
     context_.counters.bytes_filled.Add(fill.size_bytes);
+    Observe(ObservedCopy::kFill, fill.size_bytes);
     return OkStatus();
 }
 
@@ -331,6 +346,7 @@ Status CommandProcessor::Update(const Packet& packet, const Scope& scope) {
         std::memcpy(reinterpret_cast<void*>(update.destination), data, update.size_bytes);
     }));
     context_.counters.bytes_copied.Add(update.size_bytes);
+    Observe(ObservedCopy::kUpdate, update.size_bytes);
     return OkStatus();
 }
 

@@ -33,6 +33,7 @@ ModelDevice::ModelDevice(const BackendOptions& options)
       hub_(std::make_shared<WaitHub>(options.on_lost)),
       heap_(std::make_shared<HostHeap>(options.heap_bytes, options.guard)),
       catch_faults_(options.catch_faults),
+      observer_(options.observer),
       pool_(options.worker_count, hub_, options.watchdog_ms) {}
 
 ModelDevice::~ModelDevice() {
@@ -117,6 +118,11 @@ void ModelDevice::Shutdown(std::string message) {
     sync_files_.Stop();
     std::lock_guard lock(mutex_);
     fault_handlers_.reset();
+}
+
+uint64_t ModelDevice::TimestampNow() const {
+    const std::optional<uint64_t> observed = observer_ ? observer_->Now() : std::nullopt;
+    return observed.value_or(MonotonicNanoseconds());
 }
 
 Counters ModelDevice::counters() const {

@@ -1,6 +1,7 @@
 // The software device: the host's memory as its heap, the host's cores as its workers.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -36,7 +37,7 @@ class ModelDevice : public Device {
     Result<std::shared_ptr<Timeline>> ImportTimeline(int file) override;
     Result<std::shared_ptr<Timeline>> ImportSyncFile(int file) override;
     Result<std::shared_ptr<Queue>> CreateQueue() override;
-    uint64_t TimestampNow() const override { return MonotonicNanoseconds(); }
+    uint64_t TimestampNow() const override;
     Counters counters() const override;
     bool lost() const override { return hub_->lost(); }
     Status status() const override { return hub_->status(); }
@@ -49,6 +50,9 @@ class ModelDevice : public Device {
     const HostHeap& host_heap() const { return *heap_; }
     WorkerPool& pool() { return pool_; }
     uint64_t watchdog_ms() const { return pool_.watchdog_ms(); }
+    WorkObserver* observer() const { return observer_.get(); }
+    // By order of creation.
+    uint32_t NextQueueIndex() { return next_queue_.fetch_add(1, std::memory_order_relaxed); }
     // Before the first thread: what its kernels do wrong must not end the process.
     void InstallFaultHandlers();
 
@@ -56,6 +60,8 @@ class ModelDevice : public Device {
     const std::shared_ptr<WaitHub> hub_;
     const std::shared_ptr<HostHeap> heap_;
     const bool catch_faults_;
+    const std::shared_ptr<WorkObserver> observer_;
+    std::atomic<uint32_t> next_queue_{0};
     std::unique_ptr<FaultHandlers> fault_handlers_;  // under mutex_; goes after the threads
     WorkerPool pool_;
     SyncFileWatcher sync_files_{hub_};

@@ -292,7 +292,7 @@ TEST(KernelGuard, FaultsLeaveNothingBehind) {
     const ForbiddenPage page;
     const uint64_t address = page.address();
     Worker worker(0);
-    ASSERT_TRUE(worker.Prepare(0).ok());
+    ASSERT_TRUE(worker.Prepare(0, 0).ok());
     DispatchFrame frame;
     frame.push_constants = &address;
     for (int i = 0; i < 2'000; ++i) {

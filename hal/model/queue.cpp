@@ -56,11 +56,14 @@ ModelQueue::ModelQueue(std::shared_ptr<ModelDevice> device)
       counters_(std::make_shared<CounterBlock>()),
       progress_(hub_, 0),
       ring_(std::make_unique<Ring>()),
-      processor_(std::make_unique<CommandProcessor>(ProcessorContext{.hub = *hub_,
-                                                                     .heap = device_->host_heap(),
-                                                                     .pool = device_->pool(),
-                                                                     .counters = *counters_,
-                                                                     .stop = stop_})) {}
+      processor_(std::make_unique<CommandProcessor>(
+          ProcessorContext{.hub = *hub_,
+                           .heap = device_->host_heap(),
+                           .pool = device_->pool(),
+                           .counters = *counters_,
+                           .stop = stop_,
+                           .observer = device_->observer(),
+                           .queue = device_->NextQueueIndex()})) {}
 
 ModelQueue::~ModelQueue() {
     if (hub_->Forked()) {
@@ -269,6 +272,10 @@ void ModelQueue::Process(const Ring::Entry& entry) {
     Submission& submission = *entry.submission;
     const PacketHeader header = entry.packet.header;
     const bool last = (header.flags & kRingEndOfSubmission) != 0;
+    if (&submission != begun_) {
+        begun_ = &submission;
+        processor_->BeginSubmission();
+    }
     if (header.opcode == Opcode::kTimelineSignal || (last && header.opcode == Opcode::kNop)) {
         // Before anybody hears of the end, so that the streams' storage can be reused then.
         submission.resources.streams.clear();
@@ -285,6 +292,8 @@ void ModelQueue::Process(const Ring::Entry& entry) {
     }
     ring_->Pop();
     if (last) {
+        processor_->FlushObserver();
+        begun_ = nullptr;
         const uint64_t serial = submission.serial;
         counters_->submissions.Add(1);
         delete &submission;

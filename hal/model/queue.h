@@ -78,6 +78,7 @@ class ModelQueue : public Queue {
     std::atomic<uint64_t> rung_ns_{0};  // when the doorbell was rung last
     AdaptiveSpin spin_{2'000, 50'000};
     std::unique_ptr<Ring> ring_;
+    const Submission* begun_ = nullptr;  // of which the thread has taken a packet, not the last
     std::unique_ptr<CommandProcessor> processor_;
 };
 

@@ -72,7 +72,11 @@ Worker::~Worker() {
     }
 }
 
-Status Worker::Prepare(uint32_t scratch_bytes) {
+Status Worker::Prepare(uint32_t scratch_bytes, uint32_t region_counters) {
+    if (region_counters > region_counts_.size()) {
+        region_counts_.resize(region_counters);
+        frame_.region_counts = region_counts_.data();
+    }
     if (frame_.shared_memory == nullptr) {
         shared_pages_ = MapBetweenGuards(kSharedPageBytes);
         if (shared_pages_ == nullptr) {
@@ -149,7 +153,7 @@ Status WorkerPool::StartThreads() {
         for (uint32_t index = 1; index < worker_count_ && status.ok(); ++index) {
             workers_.push_back(std::make_unique<Worker>(index, &hub_->lost_flag()));
             Worker& worker = *workers_.back();
-            status = worker.Prepare(0);
+            status = worker.Prepare(0, 0);
             if (status.ok()) {
                 threads_.emplace_back([this, &worker] { ThreadMain(worker); });
             }
@@ -162,7 +166,10 @@ Status WorkerPool::StartThreads() {
 }
 
 Result<GridResult> WorkerPool::Run(Worker& self, const Grid& grid) {
-    FORNAX_RETURN_IF_ERROR(self.Prepare(grid.scratch_bytes));
+    FORNAX_RETURN_IF_ERROR(self.Prepare(grid.scratch_bytes, grid.region_counters));
+    if (grid.region_counters != 0) {
+        std::fill_n(self.frame().region_counts, grid.region_counters, 0);
+    }
     ScopedKernelFloatMode float_mode;
     GridResult result;
     const uint64_t count = grid.workgroup_count;
@@ -250,13 +257,15 @@ Status WorkerPool::RunPublished(Worker& self,
     if (!threads_started_) {
         FORNAX_RETURN_IF_ERROR(StartThreads());
     }
-    if (grid.scratch_bytes > pool_scratch_bytes_) {
+    if (grid.scratch_bytes > pool_scratch_bytes_ || grid.region_counters > pool_region_counters_) {
         // No grid is open, so no thread looks at its frame.
         for (const std::unique_ptr<Worker>& worker : workers_) {
-            FORNAX_RETURN_IF_ERROR(worker->Prepare(grid.scratch_bytes));
+            FORNAX_RETURN_IF_ERROR(worker->Prepare(grid.scratch_bytes, grid.region_counters));
         }
-        pool_scratch_bytes_ = grid.scratch_bytes;
+        pool_scratch_bytes_ = std::max(pool_scratch_bytes_, grid.scratch_bytes);
+        pool_region_counters_ = std::max(pool_region_counters_, grid.region_counters);
     }
+    region_counts_.assign(grid.region_counters, 0);
 
     grid_ = grid;
     fault_.store(0, std::memory_order_relaxed);
@@ -304,6 +313,9 @@ Status WorkerPool::RunPublished(Worker& self,
     {
         std::lock_guard lock(counts_mutex_);
         self.frame().unit_counts += std::exchange(unit_counts_, {});
+        for (size_t i = 0; i < region_counts_.size(); ++i) {
+            self.frame().region_counts[i] += region_counts_[i];
+        }
     }
     if (fault_.load(std::memory_order_relaxed) != 0) {
         result = first_fault_;
@@ -446,6 +458,12 @@ void WorkerPool::TakePart(Worker& worker) {
         if (UnitCounts& counts = worker.frame().unit_counts; !counts.empty()) {
             std::lock_guard lock(counts_mutex_);
             unit_counts_ += std::exchange(counts, {});
+        }
+        if (grid_.region_counters != 0) {
+            std::lock_guard lock(counts_mutex_);
+            for (uint32_t i = 0; i < grid_.region_counters; ++i) {
+                region_counts_[i] += std::exchange(worker.frame().region_counts[i], 0);
+            }
         }
     }
     Leave();

@@ -45,9 +45,10 @@ class Worker {
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
-    // Makes the frame's memory sufficient: the whole shared-memory arena, and scratch_bytes.
-    // kOutOfDeviceMemory without memory. Not while the worker runs a kernel.
-    Status Prepare(uint32_t scratch_bytes);
+    // Makes the frame's memory sufficient: the whole shared-memory arena, scratch_bytes, and words
+    // for counters of regions, new ones 0. kOutOfDeviceMemory without memory. Not while the worker
+    // runs a kernel.
+    Status Prepare(uint32_t scratch_bytes, uint32_t region_counters);
 
     WorkerFrame& frame() { return frame_; }
     KernelGuard& guard() { return guard_; }
@@ -57,6 +58,7 @@ class Worker {
     KernelGuard guard_;
     std::byte* shared_pages_ = nullptr;  // shared memory between its margins
     uint64_t scratch_bytes_ = 0;
+    std::vector<uint64_t> region_counts_;
 };
 
 // One grid. The referenced objects live until Run returns.
@@ -65,6 +67,7 @@ struct Grid {
     const DispatchFrame* frame = nullptr;
     uint64_t workgroup_count = 0;
     uint32_t scratch_bytes = 0;
+    uint32_t region_counters = 0;  // KernelDesc's
     // Read and updated: what one workgroup took lately, 0 for not known.
     std::atomic<uint32_t>* workgroup_cost_ns = nullptr;
     bool independent = false;    // workgroups do not wait for each other
@@ -98,7 +101,8 @@ class WorkerPool {
 
     // Runs the whole grid; returns when every workgroup has finished, or earlier after a fault or
     // when the device is lost.
-    // `self` is the calling command processor's; its frame's counts gain those of all workers.
+    // `self` is the calling command processor's; its frame's counts gain those of all workers, and
+    // its counts of regions are the grid's.
     // kOutOfDeviceMemory when scratch cannot be had.
     Result<GridResult> Run(Worker& self, const Grid& grid);
 
@@ -131,6 +135,7 @@ class WorkerPool {
     std::mutex owner_;  // held by the command processor that has the threads
     bool threads_started_ = false;
     uint32_t pool_scratch_bytes_ = 0;
+    uint32_t pool_region_counters_ = 0;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::vector<std::thread> threads_;
 
@@ -161,7 +166,9 @@ class WorkerPool {
     std::atomic<uint32_t> fault_{0};
     GridResult first_fault_;  // written by who sets fault_
     std::mutex counts_mutex_;
-    UnitCounts unit_counts_;  // of the threads that have left the grid
+    // Of the threads that have left the grid.
+    UnitCounts unit_counts_;
+    std::vector<uint64_t> region_counts_;
     alignas(64) std::atomic<uint32_t> owner_asleep_{0};
     std::atomic<uint32_t> drained_{0};
 };

@@ -48,6 +48,40 @@ TEST(WorkerPool, RunsEveryWorkgroupOnce) {
     }
 }
 
+// What regions counted comes from all workers, and each grid begins at 0, whatever grids of other
+// kernels have left.
+TEST(WorkerPool, CountsOfRegionsAddUp) {
+    const KernelEntry counts_itself = [](const DispatchFrame*, WorkerFrame* worker, uint64_t first,
+                                         uint64_t count) {
+        for (uint64_t i = first; i < first + count; ++i) {
+            worker->region_counts[0] += 1;
+            worker->region_counts[1] += i;
+        }
+    };
+    const auto hub = std::make_shared<WaitHub>(nullptr);
+    for (const uint32_t workers : {1u, 2u, 8u}) {
+        WorkerPool pool(workers, hub);
+        Worker self(0);
+        for (const uint32_t pretended_cost_ns : {1'000'000u, 1u}) {
+            for (const uint64_t count : {1, 3, 64, 5'000}) {
+                for (const uint32_t counters : {2u, 40u, 2u}) {
+                    DispatchFrame frame;
+                    std::atomic<uint32_t> cost_ns{pretended_cost_ns};
+                    const auto result = pool.Run(self, {.entry = counts_itself,
+                                                        .frame = &frame,
+                                                        .workgroup_count = count,
+                                                        .region_counters = counters,
+                                                        .workgroup_cost_ns = &cost_ns,
+                                                        .independent = true});
+                    ASSERT_TRUE(result.ok());
+                    EXPECT_EQ(self.frame().region_counts[0], count);
+                    EXPECT_EQ(self.frame().region_counts[1], count * (count - 1) / 2);
+                }
+            }
+        }
+    }
+}
+
 // Each workgroup waits for the one before it.
 TEST(WorkerPool, WorkgroupsThatWaitForLowerOnesEnd) {
     const auto hub = std::make_shared<WaitHub>(nullptr);

@@ -109,6 +109,7 @@ void Select(const Features& has, Features& wanted) {
 
 Result<std::shared_ptr<Device>> Device::Open(const std::string& choice, const std::string& driver) {
     InstanceOptions options;
+    options.host_clock = true;
     options.driver = driver;
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const Instance> instance,
                             Instance::Create(std::move(options)));

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "base/host_clock.h"
 #include "runtime/vulkan/result.h"
 
 namespace fornax::vulkan {
@@ -175,6 +176,7 @@ Result<std::shared_ptr<const Instance>> Instance::Create(InstanceOptions options
     }
     VkApplicationInfo application = {VK_STRUCTURE_TYPE_APPLICATION_INFO};
     application.pApplicationName = "fornax";
+    application.pEngineName = options.host_clock ? kHostClockEngine : nullptr;
     application.apiVersion = options.api_version;
     VkInstanceCreateInfo create_info = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
     create_info.pApplicationInfo = &application;

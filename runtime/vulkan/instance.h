@@ -20,6 +20,8 @@ struct InstanceOptions {
     // The path of a driver's library, which then is called without the loader: loading the drivers
     // of all devices takes long. Where layers are asked for, and with "", the loader does it.
     std::string driver;
+    // Times are the host's even if FORNAX_NPU describes a machine (base/host_clock.h).
+    bool host_clock = false;
     // Receives the warnings and errors of validation layers, on any thread.
     std::function<void(const std::string& message)> on_message;
     // Whether it also receives those of drivers, once the instance is there.

@@ -13,7 +13,7 @@ CODE_SUFFIXES = {".h", ".cpp", ".c", ".def", ".comp", ".glsl", ".py", ".sh", ".c
 CXX_SUFFIXES = {".h", ".cpp", ".c", ".def", ".comp", ".glsl"}
 
 KERNEL_FOLDERS = [f"compiler/kernel/{name}" for name in (
-    "ir", "index", "analysis", "access", "transform", "codegen", "spirv", "interpret", "fuzz")]
+    "ir", "index", "analysis", "access", "transform", "cost", "codegen", "spirv", "interpret", "fuzz")]
 
 # Headers of the kernel compiler with entries of their own below: the one that all of it stands on, and the façade, which
 # only what stands above the compiler includes, so that a change of it does not rebuild the compiler.
@@ -38,7 +38,8 @@ MAY_INCLUDE = {
     "npu/replay": ["base", "npu/description", "npu/units"],
     "npu/sweep": ["base", "npu/description", "npu/units", "npu/replay"],
     "compiler": ["base"],
-    "compiler/kernel": ["base", "hal", KERNEL_BINDINGS, KERNEL_FACADE, *KERNEL_FOLDERS],
+    "compiler/kernel": ["base", "hal", "npu/description", "npu/units", "npu/replay", KERNEL_BINDINGS, KERNEL_FACADE,
+                        *KERNEL_FOLDERS],
     KERNEL_BINDINGS: ["hal"],
     KERNEL_FACADE: ["base", "hal", "compiler/kernel"],
     "compiler/kernel/ir": ["base", "hal", KERNEL_BINDINGS],
@@ -48,6 +49,8 @@ MAY_INCLUDE = {
                                "compiler/kernel/analysis"],
     "compiler/kernel/transform": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/index",
                                   "compiler/kernel/analysis"],
+    "compiler/kernel/cost": ["base", "npu/description", "npu/units", "npu/replay", "compiler/kernel",
+                             "compiler/kernel/ir", "compiler/kernel/index", "compiler/kernel/transform"],
     "compiler/kernel/codegen": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/index",
                                 "compiler/kernel/analysis", "compiler/kernel/access"],
     "compiler/kernel/spirv": ["base", "hal", "compiler/kernel", "compiler/kernel/ir"],
@@ -56,7 +59,8 @@ MAY_INCLUDE = {
     "compiler/graph": ["base", "shaders"],
     "compiler/frontends": ["base", "compiler/graph"],
     "shaders": ["base"],
-    "driver": ["base", "hal", "compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE],
+    "driver": ["base", "hal", "npu/description", "npu/units", "npu/replay", "compiler/kernel", KERNEL_BINDINGS,
+               KERNEL_FACADE],
     "icd": ["base", "driver"],
     "runtime": ["base", "npu/description", "compiler/graph", "compiler/frontends", "runtime/npu", "runtime/plan", "runtime/vulkan"],
     # What players have in common knows neither Vulkan nor the HAL; the HAL's player is for the driver.

@@ -32,6 +32,7 @@ vulkan::DescriptorSets::Set SetOf(VkDescriptorSetLayout layout, std::span<const 
 Result<std::unique_ptr<Device>> Device::Create(bool validate) {
     std::unique_ptr<Device> device(new Device);
     vulkan::InstanceOptions options;
+    options.host_clock = true;
     options.validate = validate;
     if (validate) {
         options.on_message = [messages = &device->messages_](const std::string& message) {

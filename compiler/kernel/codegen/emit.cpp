@@ -118,6 +118,7 @@ Result<uint32_t> Emitter::Run(const std::string& symbol) {
     if (matrices_) {
         matrices_->Finish(*function_);
     }
+    counts_.Finish(*function_);
     if (!error_.empty()) {
         return Error{ErrorCode::kUnsupported, error_};
     }

@@ -103,10 +103,23 @@ void Emitter::EmitInstruction(ir::InstId id) {
         case Op::kBarrier:
             CompilerFence();
             return;
+        case Op::kCount:
+            EmitCount(inst);
+            return;
         default:
             EmitPure(inst);
             return;
     }
+}
+
+void Emitter::EmitCount(const ir::Instruction& inst) {
+    Value* active = builder_.getInt64(lanes_);
+    if (mask_) {
+        Value* bits = lanes_ == 1 ? mask_ : MaskBits(mask_);
+        active = builder_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, bits);
+        active = builder_.CreateZExtOrTrunc(active, builder_.getInt64Ty());
+    }
+    counts_.Count(builder_, *entry_, inst.imm, active);
 }
 
 Emitter::Construct Emitter::MakeConstruct(ir::InstId id) {

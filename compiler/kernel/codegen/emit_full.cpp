@@ -190,7 +190,7 @@ bool Emitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
     while (at < body.size() && kernel_.inst(body[at]).op != Op::kIf) {
         const ir::Instruction& inst = kernel_.inst(body[at]);
         if ((ir::InfoOf(inst.op).properties & ~(ir::kPure | ir::kReadsMemory)) != 0 ||
-            (inst.flags & ir::kVolatile) != 0) {
+            inst.op == Op::kCount || (inst.flags & ir::kVolatile) != 0) {
             return false;
         }
         ++at;

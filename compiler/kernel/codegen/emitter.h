@@ -8,17 +8,14 @@
 //   emit_values.cpp   constants, built-ins, pure operations, uniform and varying forms of a value
 //   emit_memory.cpp   memory, and accesses to one address
 //   emit_plan.cpp     accesses by plan: runs of memory and shuffles
-//   emit_gather.cpp   words at irregular places
-//   emit_narrow.cpp   8- and 16-bit elements at irregular places
-//   emit_rows.cpp     runs of words a lane, transposed
-//   emit_guessed.cpp  irregular places that turn out to be regular
+//   emit_gather.cpp, emit_narrow.cpp  words, and 8- and 16-bit elements, at irregular places
+//   emit_rows.cpp, emit_guessed.cpp  runs of a lane, transposed; places that turn out regular
 //   emit_packed.cpp   runs of elements that stay in the order of memory
 //   emit_permute.cpp  shuffles of any length
 //   emit_global.cpp   device addresses, buffers that differ between lanes, loops over lanes
-//   emit_atomic.cpp   atomics
+//   emit_atomic.cpp, region_counters.h  atomics; counters
 //   emit_subgroup.cpp operations between the lanes of a subgroup
-//   emit_fetch.cpp    cache lines that are prefetched, and non-temporal stores
-//   emit_shared_code.cpp functions of what quick code does often
+//   emit_fetch.cpp, emit_shared_code.cpp  prefetches and non-temporal stores; frequent functions
 //   emit_lane_reads.cpp  lanes that read lanes named at run time
 #pragma once
 
@@ -43,6 +40,7 @@
 #include "compiler/kernel/codegen/guess_check.h"
 #include "compiler/kernel/codegen/memory_region.h"
 #include "compiler/kernel/codegen/prefetch_plan.h"
+#include "compiler/kernel/codegen/region_counters.h"
 #include "compiler/kernel/codegen/segment_layouts.h"
 #include "compiler/kernel/index/index_builder.h"
 
@@ -193,6 +191,7 @@ class Emitter {
     llvm::Value* LocalIdVector(uint32_t dimension);
     llvm::Value* Mask();                       // never null
     llvm::Value* MaskBits(llvm::Value* mask);  // an integer of `lanes` bits
+    void EmitCount(const ir::Instruction& inst);
     llvm::Value* Any(llvm::Value* mask);
     llvm::Value* AllActive();    // i1; there is a mask
     llvm::Value* FirstActive();  // lane number, i32
@@ -585,6 +584,7 @@ class Emitter {
     IndexBuilder index_;                      // for hints
     std::map<llvm::Value*, llvm::Value*> stream_masks_;  // by the size of the buffer
     bool streams_ = false;
+    RegionCounters counts_;
     // By value: a product that all its uses may fuse with an addition.
     std::vector<bool> fusable_;
     // By value: only says where lanes access memory, and is computed where one has to look at each.

@@ -12,6 +12,7 @@
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/op_harness.h"
 #include "compiler/kernel/codegen/test_targets.h"
+#include "compiler/kernel/cost/add_costs.h"
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/random_kernel.h"
 #include "compiler/kernel/interpret/test_dispatch.h"
@@ -44,6 +45,7 @@ class NativeDifferential : public testing::TestWithParam<bool> {
     void Compare(const ir::Kernel& kernel, uint64_t seed, const TargetInfo& target, uint32_t lanes);
 
     std::vector<uint8_t> expected_;
+    std::vector<uint64_t> expected_counts_;
 };
 
 void NativeDifferential::Compare(const ir::Kernel& kernel,
@@ -62,8 +64,10 @@ void NativeDifferential::Compare(const ir::Kernel& kernel,
     constexpr size_t kMarginLines = hal::kSharedMemoryMargin / sizeof(Line);
     std::vector<Line> shared(kernel.shared_bytes / 64 + 1 + 2 * kMarginLines);
     std::vector<Line> scratch(native->scratch_bytes / 64 + 1);
+    std::vector<uint64_t> counts(expected_counts_.size());
     hal::WorkerFrame worker = {.shared_memory = shared.data() + kMarginLines,
-                               .scratch = scratch.data()};
+                               .scratch = scratch.data(),
+                               .region_counts = counts.data()};
     TestDispatch dispatch(kernel, seed, /*overlap=*/false);
     hal::DispatchFrame frame = dispatch.frame();
     uint8_t push[hal::kPushConstantBytes] = {};
@@ -78,6 +82,7 @@ void NativeDifferential::Compare(const ir::Kernel& kernel,
     ASSERT_TRUE(is == dispatch.memory().end())
         << "byte " << is - dispatch.memory().begin() << " is " << int{*is} << " instead of "
         << int{*should};
+    EXPECT_EQ(counts, expected_counts_) << kernel.name;
 }
 
 // The parameter: after the passes.
@@ -113,6 +118,38 @@ TEST_P(NativeDifferential, GivesWhatTheInterpreterGives) {
                 ASSERT_FALSE(HasFatalFailure())
                     << "seed " << seed << ", " << lanes << " lanes, " << target.cpu_name << "\n"
                     << text;
+            }
+        }
+    }
+}
+
+// Counters of regions are the same whatever the passes, the width and the quality of the code do.
+TEST_P(NativeDifferential, CountsWhatTheInterpreterCounts) {
+    for (uint64_t seed : Seeds()) {
+        RandomKernelOptions options;
+        options.statements = 40;
+        options.subgroup_operations = seed % 3 == 0;
+        ir::Kernel kernel = RandomKernel(seed, options);
+        RunFirstPasses(kernel);
+        const KernelCost cost = AddCosts(kernel);
+        expected_counts_.assign(cost.counters, 0);
+        hal::WorkerFrame worker = {.region_counts = expected_counts_.data()};
+        TestDispatch dispatch(kernel, seed, /*overlap=*/false);
+        const Status status = Interpret(kernel, dispatch.frame(), 0, TestDispatch::kWorkgroups,
+                                        {.steps = 20'000'000, .worker = &worker});
+        ASSERT_TRUE(status.ok()) << status.error().message;
+        expected_ = dispatch.memory();
+        const std::string text = ir::PrintKernel(kernel);
+        RunOtherPasses(kernel, GetParam() ? CodeQuality::kFull : CodeQuality::kQuick);
+        for (const TargetInfo& target : TestTargets()) {
+            for (uint32_t lanes : {0u, 1u, 16u}) {
+                if (lanes != 0 && (options.subgroup_operations || &target != &TestTargets()[0])) {
+                    continue;
+                }
+                Compare(kernel, seed, target, lanes);
+                ASSERT_FALSE(HasFailure())
+                    << "seed " << seed << ", " << lanes << " lanes, " << target.cpu_name << "\n"
+                    << text << CostText(cost);
             }
         }
     }

@@ -533,6 +533,11 @@ class Interpreter {
                 break;
             case Op::kMemoryBarrier:
                 break;
+            case Op::kCount:
+                if (worker_ != nullptr && worker_->region_counts != nullptr) {
+                    ++worker_->region_counts[inst.imm];
+                }
+                break;
             case Op::kBarrier:
                 invocation.stop = Stop::kBarrier;
                 invocation.stopped_at = id;

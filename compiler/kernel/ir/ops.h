@@ -22,6 +22,8 @@ inline constexpr uint8_t kVariadic = 255;
 inline constexpr uint32_t kMaxNesting = 1024;
 // Lanes of a subgroup: a set of them is an i64.
 inline constexpr uint32_t kMaxSubgroupSize = 64;
+// Counters of a kernel.
+inline constexpr uint32_t kMaxCounters = 1 << 16;
 // Bytes of all private arrays of one invocation.
 inline constexpr uint64_t kMaxLocalBytes = uint64_t{1} << 24;
 

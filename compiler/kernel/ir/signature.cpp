@@ -426,6 +426,8 @@ std::string Checker::Check() {
             return Atomic(1);
         case Op::kReadClock:
             return NeedOut(0, Out() == Type::kI64, "i64");
+        case Op::kCount:
+            return inst_.imm < kMaxCounters ? "" : "the counter is beyond the last one";
         case Op::kMemoryBarrier:
         case Op::kBarrier:
         case Op::kSubgroupBarrier:

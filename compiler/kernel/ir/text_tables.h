@@ -23,7 +23,7 @@ enum class ImmKind : uint8_t {
     kBuiltin,
     kAtomicOp,
     kGroupOp,    // and the size of clusters, if they are not all lanes
-    kIndex,      // of a binding or local, or flags
+    kIndex,      // of a binding, local or counter, or flags
     kAlignment,  // after the operands
     kTarget,     // the construct that is left or continued
 };
@@ -50,6 +50,7 @@ inline ImmKind ImmKindOf(Op op) {
         case Op::kLoadLocal:
         case Op::kStoreLocal:
         case Op::kMatrixMulAdd:
+        case Op::kCount:
             return ImmKind::kIndex;
         case Op::kMatrixLoad:
         case Op::kLoadBuffer:

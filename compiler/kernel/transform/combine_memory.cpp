@@ -107,6 +107,7 @@ class Combiner {
                 break;
             case Op::kLoadLocal:
             case Op::kStoreLocal:
+            case Op::kCount:
                 break;
             default:
                 // Constructs, barriers, and what depends on which invocations are here.

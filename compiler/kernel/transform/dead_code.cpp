@@ -49,7 +49,7 @@ class DeadCode {
 
     static bool IsRoot(const Instruction& inst) {
         if (HasProperty(inst.op, kWritesMemory) || inst.op == Op::kReturn ||
-            inst.op == Op::kUnreachable) {
+            inst.op == Op::kUnreachable || inst.op == Op::kCount) {
             return true;
         }
         return HasProperty(inst.op, kReadsMemory) && (inst.flags & kVolatile);

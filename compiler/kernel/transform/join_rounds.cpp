@@ -58,6 +58,7 @@ class Joiner {
         std::vector<InstId> head;  // pure, and nothing but the loop's parameters goes in
         std::vector<InstId> writes;
         std::vector<InstId> reads;
+        std::vector<InstId> counts;  // behind the test
         InstId barriers[2];
         uint32_t rounds = 0;
         uint32_t lowest = 0;  // byte that is written
@@ -75,7 +76,10 @@ class Joiner {
         }
         const Block& continuing = kernel_.block(loop.blocks[1]);
         for (size_t i = 0; i + 1 < continuing.insts.size(); ++i) {
-            if (!HasProperty(kernel_.inst(continuing.insts[i]).op, kPure)) {
+            const Op op = kernel_.inst(continuing.insts[i]).op;
+            if (op == Op::kCount) {
+                plan.counts.push_back(continuing.insts[i]);
+            } else if (!HasProperty(op, kPure)) {
                 return false;
             }
         }
@@ -100,6 +104,8 @@ class Joiner {
             }
             if (from_head) {
                 plan.head.push_back(insts[i]);
+            } else if (inst.op == Op::kCount && plan.test.valid()) {
+                plan.counts.push_back(insts[i]);
             } else if (inst.op == Op::kBarrier) {
                 if (barriers == 2) {
                     return false;
@@ -299,7 +305,9 @@ class Joiner {
                 cloner.MapValue(continuing.params[i], cloner.Value(handed[i]));
             }
             for (size_t i = 0; i + 1 < continuing.insts.size(); ++i) {
-                cloner.CloneOne(continuing.insts[i], block);
+                if (kernel_.inst(continuing.insts[i]).op != Op::kCount) {
+                    cloner.CloneOne(continuing.insts[i], block);
+                }
             }
             const std::vector<ValueId> last = kernel_.inst(continuing.insts.back()).operands;
             for (size_t i = 0; i < values.size(); ++i) {
@@ -329,6 +337,11 @@ class Joiner {
         for (uint32_t round = 0; round < plan.rounds; ++round) {
             for (InstId id : plan.reads) {
                 CloneAccess(plan, cloners[round], round, id, b);
+            }
+        }
+        for (InstId id : plan.counts) {
+            for (Cloner& cloner : cloners) {
+                cloner.CloneOne(id, block);
             }
         }
         cloners[0].CloneOne(plan.barriers[1], block);

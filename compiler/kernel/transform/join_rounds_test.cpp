@@ -18,6 +18,7 @@ constexpr uint32_t kMostRounds = 9;
 struct Choice {
     std::string before = "";   // in the round, before its first barrier
     std::string between = "";  // between the two
+    std::string after = "";    // behind the second
     uint32_t read_at = 0;      // byte in workgroup memory
     uint32_t products = 1;     // of the sum, in a round
     uint32_t shared_bytes = 768;
@@ -91,6 +92,8 @@ std::string Text(const Choice& choice) {
     }
     text += R"(
       barrier
+)" + choice.after +
+            R"(
       %next:i32 = iadd %at, %all
       continue @0 %next
     } continuing (%q:i32) {
@@ -114,7 +117,9 @@ std::string Text(const Choice& choice) {
     return text + "    return\n  }\n}\n";
 }
 
-std::vector<uint32_t> Results(const ir::Kernel& kernel, uint32_t rounds) {
+std::vector<uint32_t> Results(const ir::Kernel& kernel,
+                              uint32_t rounds,
+                              uint64_t* counted = nullptr) {
     std::vector<uint32_t> in(kMostRounds * 128);
     for (uint32_t i = 0; i < in.size(); ++i) {
         const auto half = [&](uint32_t k) {
@@ -132,7 +137,9 @@ std::vector<uint32_t> Results(const ir::Kernel& kernel, uint32_t rounds) {
     for (uint32_t& count : frame.workgroup_count) {
         count = 1;
     }
-    const Status status = Interpret(kernel, frame, 0, 1, InterpretLimits{.steps = 1'000'000});
+    hal::WorkerFrame worker = {.region_counts = counted};
+    const Status status =
+        Interpret(kernel, frame, 0, 1, InterpretLimits{.steps = 1'000'000, .worker = &worker});
     EXPECT_TRUE(status.ok()) << status.error().message;
     return out;
 }
@@ -158,6 +165,21 @@ TEST(JoinRounds, ComputesTheSame) {
             const std::vector<uint32_t> expected = Results(before, rounds);
             EXPECT_EQ(Results(kernel, rounds), expected) << rounds;
             EXPECT_EQ(expected[0] != 0, rounds != 0);
+        }
+    }
+}
+
+// Each round counts once, those that are left over as well.
+TEST(JoinRounds, CountsStayExact) {
+    for (const char* place : {"before", "after"}) {
+        Choice choice;
+        (place == std::string("before") ? choice.before : choice.after) = "count 0\n";
+        ir::Kernel kernel = Parsed(Text(choice));
+        ASSERT_TRUE(JoinRounds(kernel)) << place;
+        for (uint32_t rounds = 0; rounds <= kMostRounds; ++rounds) {
+            uint64_t counted = 0;
+            Results(kernel, rounds, &counted);
+            EXPECT_EQ(counted, uint64_t{64} * rounds) << place;
         }
     }
 }

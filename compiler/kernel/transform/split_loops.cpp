@@ -116,7 +116,7 @@ class Splitter {
     }
 
     static bool MayRepeat(const Instruction& inst) {
-        if (HasProperty(inst.op, kPure)) {
+        if (HasProperty(inst.op, kPure) || inst.op == Op::kCount) {
             return true;
         }
         return HasProperty(inst.op, kReadsMemory) && inst.blocks.empty() &&
@@ -247,6 +247,14 @@ class Splitter {
     std::vector<size_t> group_;    // by parameter: parameters that need each other
 };
 
+// The first part counts for all.
+void RemoveCounts(Kernel& kernel, InstId loop) {
+    for (BlockId block : kernel.inst(loop).blocks) {
+        std::erase_if(kernel.block(block).insts,
+                      [&](InstId id) { return kernel.inst(id).op == Op::kCount; });
+    }
+}
+
 }  // namespace
 
 bool SplitLoops(Kernel& kernel, uint32_t vector_registers) {
@@ -270,6 +278,7 @@ bool SplitLoops(Kernel& kernel, uint32_t vector_registers) {
         std::vector<InstId> copies;
         for (uint32_t part = 1; part < plan.parts; ++part) {
             const InstId copy = Cloner(kernel).Clone(plan.loop);
+            RemoveCounts(kernel, copy);
             copies.push_back(copy);
             for (size_t i = 0; i < plan.part_of_result.size(); ++i) {
                 if (plan.part_of_result[i] == part) {

@@ -70,6 +70,7 @@ const std::string kIndependent = Step({0, 1, 2, 3});
 struct LoopFacts {
     size_t loops = 0;
     std::vector<size_t> carried;
+    size_t counts = 0;  // instructions that count
 };
 
 LoopFacts Split(const std::string& step, uint32_t registers) {
@@ -82,6 +83,7 @@ LoopFacts Split(const std::string& step, uint32_t registers) {
     LoopFacts facts;
     for (ir::InstId id : Structure(kernel).preorder) {
         const ir::Instruction& inst = kernel.inst(id);
+        facts.counts += inst.op == ir::Op::kCount ? 1 : 0;
         if (inst.op != ir::Op::kLoop) {
             continue;
         }
@@ -96,6 +98,13 @@ TEST(SplitLoops, IndependentSumsInHalves) {
     EXPECT_EQ(facts.loops, 2u);
     // Two sums and the counter each.
     EXPECT_EQ(facts.carried, (std::vector<size_t>{3, 3}));
+}
+
+// Iterations that are run in two parts are counted in one.
+TEST(SplitLoops, CountsStayExact) {
+    const LoopFacts facts = Split(kIndependent + "count 0\n", 4);
+    EXPECT_EQ(facts.loops, 2u);
+    EXPECT_EQ(facts.counts, 1u);
 }
 
 TEST(SplitLoops, ValuesThatFitStayTogether) {

@@ -1,0 +1,79 @@
+// How a kernel's accesses to buffers lie beside each other: their kinds, as cost records have them.
+//
+// From index expressions (index/): the distances between invocations, what an offset depends on,
+// and what it grows by from one iteration to the next. Sizes that are known at run time only are
+// taken for multiples of a block's, as they nearly always are, and sums not to wrap. Offsets that
+// are no such expressions, or that depend on data, are gathers and scatters.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/kernel/index/index_builder.h"
+#include "compiler/kernel/ir/kernel.h"
+#include "compiler/kernel/kernel_cost.h"
+
+namespace fornax::kernel {
+
+// One access that was found, where it counts.
+struct FoundAccess {
+    size_t region = 0;
+    ir::ValueId buffer;  // invalid: by device address
+    ir::ValueId offset;
+    ir::InstId loop;     // the innermost around it; invalid: none
+    uint64_t bytes = 0;  // of an invocation
+    bool writes = false;
+    bool is_atomic = false;
+    bool is_matrix = false;  // of a subgroup together, whose invocations share the offset
+};
+
+class AccessCosts {
+  public:
+    // `varies`: by value, whether it may differ between invocations of a workgroup.
+    AccessCosts(const ir::Kernel& kernel, const std::vector<bool>& varies)
+        : kernel_(kernel), varies_(varies), index_(kernel, {.symbol_zeros = 8, .no_wrap = true}) {}
+
+    void Add(const FoundAccess& access);
+    // Appends each region's.
+    void Finish(std::vector<CostRegion>& regions);
+
+    // Bytes between neighbouring invocations, if that is one number for all.
+    std::optional<int64_t> LaneStride(ir::ValueId offset);
+
+  private:
+    // Accesses of one buffer in one region that lie at known distances.
+    struct Cluster {
+        FoundAccess first;
+        std::optional<int64_t> stride;
+        struct Range {
+            int64_t begin = 0;
+            int64_t end = 0;
+        };
+        std::vector<Range> ranges;  // by begin, apart
+    };
+    // What an offset is made of.
+    struct Dependence {
+        bool lanes[3] = {};
+        bool workgroups = false;
+    };
+
+    // Whether neighbouring lanes may have different ones: not of what is one for the workgroup.
+    bool DependsOnLane(const IndexSymbol& symbol) const;
+    // Along the first dimension of the workgroup that has more than one invocation.
+    uint32_t LaneAxis() const;
+    std::optional<int64_t> LaneDistance(ir::ValueId offset, int64_t lane);
+    // Bytes that each of the first lanes adds, where together they lie close enough.
+    std::optional<uint64_t> DenseBytes(const Cluster& cluster);
+    static void AddRange(Cluster& cluster, Cluster::Range range);
+    void Follow(IndexExpr expr, Dependence& found, uint32_t depth);
+    Dependence DependenceOf(ir::ValueId offset);
+    CostAccess CostOf(const Cluster& cluster);
+    bool StreamsAlongLoop(const Cluster& cluster, uint64_t bytes);
+
+    const ir::Kernel& kernel_;
+    const std::vector<bool>& varies_;
+    IndexBuilder index_;
+    std::vector<Cluster> clusters_;
+};
+
+}  // namespace fornax::kernel

@@ -1,0 +1,120 @@
+// Costs in their stored form, and the records that they become.
+#include "compiler/kernel/kernel_cost.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fornax::kernel {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+KernelCost Example() {
+    CostCount rest{.invocations = 1, .counters = {{0, -1}}};
+    CostRegion all{.count = {.invocations = 1, .counters = {}},
+                   .operations = {.simple = 3, .division = 1, .special = 2},
+                   .operation_bits = 6 * 32,
+                   .barriers = 1,
+                   .shared_bytes = {{1, 8}, {16, 4}},
+                   .accesses = {{.bytes = 4},
+                                {.kind = npu::AccessKind::kBroadcast,
+                                 .bytes = 4,
+                                 .sharers = 64,
+                                 .all_workgroups = true}}};
+    CostRegion some{.count = CostCount::Of(0),
+                    .accesses = {{.kind = npu::AccessKind::kScatter,
+                                  .writes = true,
+                                  .bytes = 4,
+                                  .element_bytes = 4}},
+                    .products = {{.type = npu::MatrixType::kF16,
+                                  .m = 32,
+                                  .n = 16,
+                                  .k = 16,
+                                  .sums = {.invocations = 1, .counters = {}}}}};
+    return {
+        .counters = 1,
+        .workgroup_invocations = 64,
+        .subgroup_size = 32,
+        .shared_bytes = 1024,
+        .regions = {all, some, {.count = rest, .operations = {.simple = 1}, .operation_bits = 32}}};
+}
+
+TEST(KernelCost, ComesBackFromItsStoredForm) {
+    const KernelCost cost = Example();
+    const std::vector<uint8_t> bytes = SerializeCost(cost);
+    const Result<KernelCost> read = ParseCost(bytes);
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(CostText(*read), CostText(cost));
+    EXPECT_EQ(SerializeCost(*read), bytes);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+        EXPECT_FALSE(ParseCost(std::span(bytes).first(size)).ok()) << size;
+    }
+    std::vector<uint8_t> other = bytes;
+    other.push_back(0);
+    EXPECT_FALSE(ParseCost(other).ok());
+    for (size_t at = 0; at < bytes.size(); at += 8) {
+        other = bytes;
+        other[at + 7] = 0xff;  // a number that is too large, or another cost
+        const Result<KernelCost> changed = ParseCost(other);
+        EXPECT_TRUE(!changed.ok() || SerializeCost(*changed) == other) << at;
+    }
+}
+
+TEST(KernelCost, TextNamesEverything) {
+    EXPECT_EQ(CostText(Example()),
+              "invocations:\n"
+              "  operations 3 simple, 1 division, 2 special, 32 bits\n"
+              "  read stream 4\n"
+              "  read broadcast 4/64 once\n"
+              "  workgroup memory 8, stride 1\n"
+              "  workgroup memory 4, stride 16\n"
+              "  barriers 1\n"
+              "c0:\n"
+              "  write scatter 4 by 4\n"
+              "  product f16 32x16x16, sums invocations\n"
+              "invocations - c0:\n"
+              "  operations 1 simple, 0 division, 0 special, 32 bits\n");
+}
+
+// 10 workgroups of 64; a region ran 3 times for each of them.
+TEST(KernelCost, RecordsAddUpWhatRegionsDid) {
+    const uint64_t counters[] = {3 * 640};
+    const npu::DispatchRecord record = DispatchRecordOf(Example(), "k", 10, counters);
+    EXPECT_EQ(record.name, "k");
+    EXPECT_EQ(record.workgroups, 10u);
+    EXPECT_EQ(record.split, npu::ProductSplit::kWorkgroup);
+    EXPECT_EQ(record.operations.simple, 3u * 640);  // the last region's count is negative: none
+    EXPECT_EQ(record.operations.division, 640u);
+    EXPECT_EQ(record.operations.special, 2u * 640);
+    EXPECT_EQ(record.element_bits, 32u);
+    EXPECT_EQ(record.scratchpad_bytes, 12u * 640);
+    EXPECT_EQ(record.scratchpad_stride_words, 1u);
+    EXPECT_THAT(record.accesses,
+                ElementsAre(npu::Access{.bytes = 4 * 640},
+                            npu::Access{.kind = npu::AccessKind::kBroadcast, .bytes = 4},
+                            npu::Access{.kind = npu::AccessKind::kScatter,
+                                        .writes = true,
+                                        .bytes = 3 * 640 * 4,
+                                        .element_bytes = 4}));
+    // 60 steps of 20 sums: two subgroups a workgroup, each a product of three steps.
+    ASSERT_EQ(record.products.size(), 1u);
+    EXPECT_EQ(record.products[0].shape.m, 32u);
+    EXPECT_EQ(record.products[0].shape.n, 16u);
+    EXPECT_EQ(record.products[0].shape.k, 48u);
+    EXPECT_EQ(record.products[0].batch, 2u);
+    EXPECT_EQ(record.scratchpad.least_bytes, 2048u);
+    EXPECT_EQ(record.scratchpad.preferred_bytes, 1024u + (4 * 640 + 4 + 12 * 640 + 9) / 10);
+}
+
+// Whatever was counted, a replay takes the record.
+TEST(KernelCost, RecordsStayWithinTheReplaysLimits) {
+    const uint64_t counters[] = {uint64_t{1} << 62};
+    npu::Record record = {.work = DispatchRecordOf(Example(), "k", uint64_t{1} << 47, counters),
+                          .queue = npu::QueueId(0)};
+    const Status status = npu::CheckRecords(std::span(&record, 1));
+    EXPECT_TRUE(status.ok()) << status.error().message;
+}
+
+}  // namespace
+}  // namespace fornax::kernel

@@ -1,0 +1,389 @@
+#include "compiler/kernel/kernel_cost.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+namespace fornax::kernel {
+
+namespace {
+
+// What a workgroup's tile may take of a scratchpad, as in runtime/npu/plan_records.cpp.
+constexpr uint64_t kMostTileBytes = uint64_t{64} << 10;
+// Numbers that a replay takes (npu/replay/records.h).
+constexpr uint64_t kMost = npu::kMaxCount;
+
+uint64_t Times(uint64_t a, uint64_t b) {
+    return b != 0 && a > kMost / b ? kMost : a * b;
+}
+uint64_t Plus(uint64_t a, uint64_t b) {
+    return std::min(kMost, a + b);
+}
+uint64_t DivideUp(uint64_t a, uint64_t b) {
+    return a / b + (a % b != 0 ? 1 : 0);
+}
+
+// --- text ----------------------------------------------------------------------------------------
+
+std::string TextOf(const CostCount& count) {
+    std::string text;
+    const auto add = [&](int64_t factor, const std::string& what) {
+        if (factor == 0) {
+            return;
+        }
+        const uint64_t magnitude = factor < 0 ? 0 - static_cast<uint64_t>(factor) : factor;
+        text += text.empty() ? (factor < 0 ? "-" : "") : (factor < 0 ? " - " : " + ");
+        text += magnitude == 1 ? what : fmt::format("{}*{}", magnitude, what);
+    };
+    add(count.invocations, "invocations");
+    for (const auto& [counter, factor] : count.counters) {
+        add(factor, fmt::format("c{}", counter));
+    }
+    return text.empty() ? "0" : text;
+}
+
+std::string TextOf(const CostAccess& access) {
+    std::string text =
+        fmt::format("{} {} {}", access.writes ? "write" : "read",
+                    npu::kAccessKindNames[static_cast<size_t>(access.kind)], access.bytes);
+    if (access.sharers > 1) {
+        text += fmt::format("/{}", access.sharers);
+    }
+    if (access.element_bytes != 0) {
+        text += fmt::format(" by {}", access.element_bytes);
+    }
+    return access.all_workgroups ? text + " once" : text;
+}
+
+// --- stored form ---------------------------------------------------------------------------------
+
+class Writer {
+  public:
+    void Number(uint64_t number) {
+        for (int i = 0; i < 8; ++i) {
+            bytes_.push_back(static_cast<uint8_t>(number >> (8 * i)));
+        }
+    }
+    void Count(const CostCount& count) {
+        Number(std::bit_cast<uint64_t>(count.invocations));
+        Number(count.counters.size());
+        for (const auto& [counter, factor] : count.counters) {
+            Number(counter);
+            Number(std::bit_cast<uint64_t>(factor));
+        }
+    }
+    std::vector<uint8_t> Take() { return std::move(bytes_); }
+
+  private:
+    std::vector<uint8_t> bytes_;
+};
+
+// Gives zeros behind the end, and says so.
+class Reader {
+  public:
+    explicit Reader(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+
+    uint64_t Number(uint64_t most = UINT64_MAX) {
+        if (bytes_.size() < 8) {
+            ok_ = false;
+            return 0;
+        }
+        uint64_t number = 0;
+        for (int i = 0; i < 8; ++i) {
+            number |= uint64_t{bytes_[i]} << (8 * i);
+        }
+        bytes_ = bytes_.subspan(8);
+        ok_ = ok_ && number <= most;
+        return ok_ ? number : 0;
+    }
+    uint32_t Word() { return static_cast<uint32_t>(Number(UINT32_MAX)); }
+    // Of things that take 8 bytes at least.
+    uint64_t Size() { return Number(bytes_.size() / 8); }
+    CostCount Count(uint32_t counters) {
+        CostCount count{.invocations = std::bit_cast<int64_t>(Number()), .counters = {}};
+        for (uint64_t left = Size(); left > 0 && ok_; --left) {
+            const uint32_t counter = Word();
+            ok_ = ok_ && counter < counters;
+            count.counters[counter] = std::bit_cast<int64_t>(Number());
+        }
+        return count;
+    }
+    bool ok() const { return ok_; }
+    bool ended() const { return bytes_.empty(); }
+
+  private:
+    std::span<const uint8_t> bytes_;
+    bool ok_ = true;
+};
+
+constexpr uint64_t kAccessKinds = npu::kAccessKindNames.size();
+
+// --- records -------------------------------------------------------------------------------------
+
+void AddAccess(const CostAccess& access,
+               uint64_t count,
+               uint64_t workgroups,
+               npu::DispatchRecord& record) {
+    uint64_t bytes = DivideUp(Times(count, access.bytes), access.sharers);
+    if (access.all_workgroups) {
+        bytes = DivideUp(bytes, workgroups);
+    }
+    if (bytes == 0) {
+        return;
+    }
+    const uint32_t element = access.element_bytes != 0 ? access.element_bytes : 4;
+    const auto same = [&](const npu::Access& other) {
+        return other.kind == access.kind && other.writes == access.writes &&
+               other.element_bytes == element;
+    };
+    const auto found = std::ranges::find_if(record.accesses, same);
+    if (found != record.accesses.end()) {
+        found->bytes = Plus(found->bytes, bytes);
+        return;
+    }
+    record.accesses.push_back(
+        {.kind = access.kind, .writes = access.writes, .bytes = bytes, .element_bytes = element});
+}
+
+// `runs` and `sums` are of all subgroups.
+void AddProduct(const CostProduct& product,
+                uint64_t runs,
+                uint64_t sums,
+                uint64_t workgroups,
+                npu::DispatchRecord& record) {
+    if (runs == 0) {
+        return;
+    }
+    sums = std::clamp<uint64_t>(sums, 1, runs);
+    const npu::ProductShape shape = {
+        .m = product.m, .n = product.n, .k = Times(product.k, DivideUp(runs, sums))};
+    const uint64_t batch = DivideUp(sums, workgroups);
+    for (npu::Product& other : record.products) {
+        if (other.type == product.type && other.shape.m == shape.m && other.shape.n == shape.n &&
+            other.shape.k == shape.k) {
+            other.batch += batch;
+            return;
+        }
+    }
+    record.products.push_back({.shape = shape, .batch = batch, .type = product.type});
+}
+
+// What CheckRecords() bounds.
+void Bound(npu::DispatchRecord& record) {
+    uint64_t left = kMost;
+    for (npu::Access& access : record.accesses) {
+        access.bytes = std::min(access.bytes, left);
+        left -= access.bytes;
+    }
+    uint64_t macs = npu::kMaxMultiplyAccumulates;
+    for (npu::Product& product : record.products) {
+        const uint64_t one = Times(Times(product.shape.m, product.shape.n),
+                                   Times(product.shape.k, record.workgroups));
+        // Products that are too large for the limit count as none.
+        product.batch =
+            one == kMost ? 0 : std::min(product.batch, macs / std::max<uint64_t>(1, one));
+        macs -= product.batch * one;
+    }
+    std::erase_if(record.products, [](const npu::Product& product) { return product.batch == 0; });
+}
+
+}  // namespace
+
+CostCount& CostCount::Add(const CostCount& other, int64_t factor) {
+    invocations += other.invocations * factor;
+    for (const auto& [counter, times] : other.counters) {
+        const auto [found, is_new] = counters.try_emplace(counter, 0);
+        found->second += times * factor;
+        if (found->second == 0) {
+            counters.erase(found);
+        }
+    }
+    return *this;
+}
+
+uint64_t CostCount::Evaluate(uint64_t all_invocations, std::span<const uint64_t> counted) const {
+    // Modulo 2^64 on the way, exact at the end.
+    uint64_t sum = static_cast<uint64_t>(invocations) * all_invocations;
+    for (const auto& [counter, factor] : counters) {
+        sum += static_cast<uint64_t>(factor) * counted[counter];
+    }
+    return std::bit_cast<int64_t>(sum) < 0 ? 0 : std::min(sum, kMost);
+}
+
+std::string CostText(const KernelCost& cost) {
+    std::string text;
+    for (const CostRegion& region : cost.regions) {
+        text += TextOf(region.count) + ":";
+        const auto add = [&](const std::string& what) { text += "\n  " + what; };
+        const npu::Operations& operations = region.operations;
+        if (operations.total() != 0) {
+            add(fmt::format("operations {} simple, {} division, {} special, {} bits",
+                            operations.simple, operations.division, operations.special,
+                            region.operation_bits / operations.total()));
+        }
+        for (const CostAccess& access : region.accesses) {
+            add(TextOf(access));
+        }
+        for (const auto& [stride, bytes] : region.shared_bytes) {
+            add(fmt::format("workgroup memory {}, stride {}", bytes, stride));
+        }
+        for (const CostProduct& product : region.products) {
+            add(fmt::format("product {} {}x{}x{}, sums {}",
+                            npu::kMatrixTypeNames[static_cast<size_t>(product.type)], product.m,
+                            product.n, product.k, TextOf(product.sums)));
+        }
+        if (region.barriers != 0) {
+            add(fmt::format("barriers {}", region.barriers));
+        }
+        text += '\n';
+    }
+    return text;
+}
+
+std::vector<uint8_t> SerializeCost(const KernelCost& cost) {
+    Writer out;
+    for (const uint32_t number :
+         {cost.counters, cost.workgroup_invocations, cost.subgroup_size, cost.shared_bytes}) {
+        out.Number(number);
+    }
+    out.Number(cost.regions.size());
+    for (const CostRegion& region : cost.regions) {
+        out.Count(region.count);
+        for (const uint64_t number :
+             {region.operations.simple, region.operations.division, region.operations.special,
+              region.operation_bits, region.barriers, uint64_t{region.shared_bytes.size()}}) {
+            out.Number(number);
+        }
+        for (const auto& [stride, bytes] : region.shared_bytes) {
+            out.Number(stride);
+            out.Number(bytes);
+        }
+        out.Number(region.accesses.size());
+        for (const CostAccess& access : region.accesses) {
+            for (const uint64_t number :
+                 {static_cast<uint64_t>(access.kind), uint64_t{access.writes}, access.bytes,
+                  uint64_t{access.sharers}, uint64_t{access.all_workgroups},
+                  uint64_t{access.element_bytes}}) {
+                out.Number(number);
+            }
+        }
+        out.Number(region.products.size());
+        for (const CostProduct& product : region.products) {
+            for (const uint64_t number : {static_cast<uint64_t>(product.type), uint64_t{product.m},
+                                          uint64_t{product.n}, uint64_t{product.k}}) {
+                out.Number(number);
+            }
+            out.Count(product.sums);
+        }
+    }
+    return out.Take();
+}
+
+Result<KernelCost> ParseCost(std::span<const uint8_t> bytes) {
+    Reader in(bytes);
+    KernelCost cost;
+    cost.counters = in.Word();
+    cost.workgroup_invocations = in.Word();
+    cost.subgroup_size = in.Word();
+    cost.shared_bytes = in.Word();
+    for (uint64_t regions = in.Size(); regions > 0 && in.ok(); --regions) {
+        CostRegion& region = cost.regions.emplace_back();
+        region.count = in.Count(cost.counters);
+        region.operations.simple = in.Number();
+        region.operations.division = in.Number();
+        region.operations.special = in.Number();
+        region.operation_bits = in.Number();
+        region.barriers = in.Number();
+        for (uint64_t left = in.Size(); left > 0 && in.ok(); --left) {
+            const uint32_t stride = in.Word();
+            region.shared_bytes[stride] = in.Number();
+        }
+        for (uint64_t left = in.Size(); left > 0 && in.ok(); --left) {
+            CostAccess& access = region.accesses.emplace_back();
+            access.kind = static_cast<npu::AccessKind>(in.Number(kAccessKinds - 1));
+            access.writes = in.Number(1) != 0;
+            access.bytes = in.Number();
+            access.sharers = std::max(1U, in.Word());
+            access.all_workgroups = in.Number(1) != 0;
+            access.element_bytes = in.Word();
+        }
+        for (uint64_t left = in.Size(); left > 0 && in.ok(); --left) {
+            CostProduct& product = region.products.emplace_back();
+            product.type = static_cast<npu::MatrixType>(in.Number(npu::kMatrixTypes - 1));
+            product.m = in.Word();
+            product.n = in.Word();
+            product.k = in.Word();
+            product.sums = in.Count(cost.counters);
+        }
+    }
+    if (!in.ok() || !in.ended() || cost.workgroup_invocations == 0 || cost.subgroup_size == 0) {
+        return Error{ErrorCode::kDataLoss,
+                     fmt::format("The {} bytes of a kernel's cost are not what this version "
+                                 "writes.",
+                                 bytes.size())};
+    }
+    return cost;
+}
+
+npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
+                                     std::string name,
+                                     uint64_t workgroups,
+                                     std::span<const uint64_t> counters) {
+    npu::DispatchRecord record = {.name = std::move(name),
+                                  .workgroups = std::max<uint64_t>(1, workgroups)};
+    record.split = npu::ProductSplit::kWorkgroup;
+    const uint64_t invocations = Times(record.workgroups, cost.workgroup_invocations);
+    uint64_t bits = 0;
+    std::map<uint32_t, uint64_t> shared_bytes;
+    for (const CostRegion& region : cost.regions) {
+        const uint64_t count = region.count.Evaluate(invocations, counters);
+        const auto add = [&](uint64_t& to, uint64_t each) { to = Plus(to, Times(count, each)); };
+        add(record.operations.simple, region.operations.simple);
+        add(record.operations.division, region.operations.division);
+        add(record.operations.special, region.operations.special);
+        add(bits, region.operation_bits);
+        for (const auto& [stride, bytes] : region.shared_bytes) {
+            add(shared_bytes[stride], bytes);
+        }
+        for (const CostAccess& access : region.accesses) {
+            AddAccess(access, count, record.workgroups, record);
+        }
+        for (const CostProduct& product : region.products) {
+            AddProduct(product, DivideUp(count, cost.subgroup_size),
+                       product.sums.Evaluate(invocations, counters) / cost.subgroup_size,
+                       record.workgroups, record);
+        }
+    }
+    if (const uint64_t operations = record.operations.total(); operations != 0) {
+        // The nearest of the widths that vector units have.
+        const uint64_t mean = bits / operations;
+        record.element_bits = mean <= 12 ? 8 : mean <= 24 ? 16 : mean <= 48 ? 32 : 64;
+    }
+    // The record has one stride: that of most bytes.
+    uint64_t most = 0;
+    for (const auto& [stride, bytes] : shared_bytes) {
+        record.scratchpad_bytes = Plus(record.scratchpad_bytes, bytes);
+        if (bytes > most) {
+            most = bytes;
+            record.scratchpad_stride_words = stride;
+        }
+    }
+    uint64_t moved = 0;
+    for (const npu::Access& access : record.accesses) {
+        moved = Plus(moved, access.bytes);
+    }
+    const uint64_t tile = std::min(kMostTileBytes, DivideUp(moved, record.workgroups));
+    record.scratchpad = {.least_bytes = cost.shared_bytes + std::min<uint64_t>(tile, 1024),
+                         .preferred_bytes = cost.shared_bytes + tile};
+    record.scratchpad.preferred_bytes =
+        std::min(record.scratchpad.preferred_bytes, kMost / record.workgroups);
+    record.scratchpad.least_bytes =
+        std::min(record.scratchpad.least_bytes, record.scratchpad.preferred_bytes);
+    Bound(record);
+    return record;
+}
+
+}  // namespace fornax::kernel

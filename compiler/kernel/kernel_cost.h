@@ -1,0 +1,92 @@
+// What a kernel's regions do, as the compiler knew it before it vectorised (compiler/kernel/cost/),
+// and what it takes to make a cost record of a dispatch.
+//
+// A region is all code that equally many invocations run. How many is a sum: of all invocations
+// of the dispatch times a number, and of counters that the kernel keeps while it runs
+// (hal::WorkerFrame::region_counts). Immutable; any thread may read it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "npu/replay/records.h"
+
+namespace fornax::kernel {
+
+// How often something is done: `invocations` times all invocations of the dispatch, plus factors
+// times counters.
+struct CostCount {
+    int64_t invocations = 0;
+    std::map<uint32_t, int64_t> counters;
+
+    static CostCount Of(uint32_t counter) { return {.invocations = 0, .counters = {{counter, 1}}}; }
+    CostCount& Add(const CostCount& other, int64_t factor = 1);
+    // Never negative.
+    uint64_t Evaluate(uint64_t all_invocations, std::span<const uint64_t> counters) const;
+    bool operator==(const CostCount&) const = default;
+    auto operator<=>(const CostCount&) const = default;
+};
+
+// What each invocation of a region accesses of a buffer. Neighbouring accesses of a region are one.
+struct CostAccess {
+    npu::AccessKind kind = npu::AccessKind::kStream;
+    bool writes = false;
+    uint64_t bytes = 0;           // of an invocation, gaps below a burst included
+    uint32_t sharers = 1;         // invocations of a workgroup that access the same bytes
+    bool all_workgroups = false;  // each of them accesses the same bytes
+    uint32_t element_bytes = 0;   // of gathers, scatters and atomics
+    bool operator==(const CostAccess&) const = default;
+};
+
+// Matrix multiply-accumulates of a subgroup, m x n x k in each run of the region.
+struct CostProduct {
+    npu::MatrixType type = npu::MatrixType::kInt8;
+    uint32_t m = 0, n = 0, k = 0;
+    // What runs as often as sums begin: those of a loop that carries them are one product of as
+    // many k as it has iterations.
+    CostCount sums;
+    bool operator==(const CostProduct&) const = default;
+};
+
+struct CostRegion {
+    CostCount count;
+    npu::Operations operations;   // of an invocation
+    uint64_t operation_bits = 0;  // of all of them, added up
+    uint64_t barriers = 0;
+    std::map<uint32_t, uint64_t> shared_bytes;  // of workgroup memory, by stride between lanes
+    std::vector<CostAccess> accesses;
+    std::vector<CostProduct> products;
+
+    bool empty() const {
+        return operations.total() == 0 && barriers == 0 && shared_bytes.empty() &&
+               accesses.empty() && products.empty();
+    }
+};
+
+struct KernelCost {
+    uint32_t counters = 0;  // words of region_counts
+    uint32_t workgroup_invocations = 1;
+    uint32_t subgroup_size = 1;
+    uint32_t shared_bytes = 0;
+    std::vector<CostRegion> regions;
+};
+
+// For people, a line a region.
+std::string CostText(const KernelCost& cost);
+
+// The stored form. ParseCost gives kDataLoss for what SerializeCost did not write.
+std::vector<uint8_t> SerializeCost(const KernelCost& cost);
+Result<KernelCost> ParseCost(std::span<const uint8_t> bytes);
+
+// The record of a dispatch that left these counts: `counters` has KernelCost::counters words.
+npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
+                                     std::string name,
+                                     uint64_t workgroups,
+                                     std::span<const uint64_t> counters);
+
+}  // namespace fornax::kernel
