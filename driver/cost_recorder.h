@@ -65,7 +65,7 @@ class CostRecorder final : public hal::WorkObserver {
         bool begins_submission = false;
         Group before;  // the last barrier
         Group since;
-        // Of the submission that runs.
+        // The submission that runs.
         uint64_t base = 0;
         std::vector<npu::Record> records;
         size_t replayed = 0;  // records that the clock knows

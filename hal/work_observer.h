@@ -23,7 +23,7 @@ class WorkObserver {
   public:
     virtual ~WorkObserver() = default;
 
-    // Of each submission, in the order in which the queue takes them; `queue` counts the device's
+    // Begins a submission, in the order in which the queue takes them; `queue` counts the device's
     // queues from 0.
     virtual void BeginSubmission(uint32_t queue) = 0;
     // `region_counts`: KernelDesc::region_counters words, of all workers.

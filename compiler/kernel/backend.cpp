@@ -48,8 +48,8 @@ std::string ConstantsText(std::span<const SpecializationValue> constants) {
     return text;
 }
 
-// Of a timed kernel, whose instructions that count it adds; else null. After the first passes,
-// before the tiers part, so that both count alike.
+// The cost of a timed kernel, to which it adds the counting instructions; else null. After the
+// first passes, before the tiers part, so that both count alike.
 std::shared_ptr<const KernelCost> CostOf(const CompileRequest& request, ir::Kernel& kernel) {
     return request.options.timed ? std::make_shared<const KernelCost>(AddCosts(kernel)) : nullptr;
 }
@@ -169,7 +169,7 @@ class Backend final : public KernelBackend {
         FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
         std::shared_ptr<const KernelCost> cost;
         if (request.options.timed) {
-            // Of the same text as compiled kernels' costs.
+            // The same text as compiled kernels' costs have.
             RunFirstPasses(kernel);
             cost = CostOf(request, kernel);
         }

@@ -21,7 +21,7 @@ struct Variable {
     auto operator<=>(const Variable&) const = default;
 };
 
-// Of an id: what decorations say.
+// What an id's decorations say.
 struct Decorations {
     std::optional<uint32_t> set;
     std::optional<uint32_t> binding;

@@ -100,7 +100,7 @@ class Reader {
         return ok_ ? number : 0;
     }
     uint32_t Word() { return static_cast<uint32_t>(Number(UINT32_MAX)); }
-    // Of things that take 8 bytes at least.
+    // Reads the number of things that take 8 bytes at least.
     uint64_t Size() { return Number(bytes_.size() / 8); }
     CostCount Count(uint32_t counters) {
         CostCount count{.invocations = std::bit_cast<int64_t>(Number()), .counters = {}};

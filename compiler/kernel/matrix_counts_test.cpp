@@ -16,7 +16,7 @@ namespace fornax::kernel {
 namespace {
 
 constexpr uint32_t kWorkgroups = 2;
-// Of 64 x 64 x 64.
+// Matrix products of 16 x 16 x 16 in one of 64 x 64 x 64.
 constexpr uint64_t kProducts = 64;
 
 // A product of 64 x 64 x 64 with the factors of a format. Each of four subgroups, two a workgroup,

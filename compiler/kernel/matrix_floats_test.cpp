@@ -303,7 +303,7 @@ coopMatStore(result, o, own, 32, ROWS);
           false);
 }
 
-// Of workgroup memory both operands are taken as they lie, and each subgroup has its own rows.
+// Both operands are taken as they lie in workgroup memory, and each subgroup has its own rows.
 TEST_F(MatrixFloats, WorkgroupMemory) {
     for (const uint32_t pad : {0u, 4u, 1u}) {
         Check(Glsl("shared float of_a[64 * (32 + " + std::to_string(pad) + R"()];

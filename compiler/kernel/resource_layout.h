@@ -18,7 +18,7 @@ struct HeapMapping {
         kPushIndex,
         kIndirectIndex,
         kIndirectIndexArray,
-        // Of buffers alone, whose bytes lie there.
+        // Buffers alone, whose bytes lie there.
         kHeapData,
         kPushData,
         kPushAddress,

@@ -166,7 +166,7 @@ class WorkerPool {
     std::atomic<uint32_t> fault_{0};
     GridResult first_fault_;  // written by who sets fault_
     std::mutex counts_mutex_;
-    // Of the threads that have left the grid.
+    // The counts of the threads that have left the grid.
     UnitCounts unit_counts_;
     std::vector<uint64_t> region_counts_;
     alignas(64) std::atomic<uint32_t> owner_asleep_{0};

@@ -129,7 +129,7 @@ std::string TableNames() {
     return List(names);
 }
 
-// Of a description, or with `space` of a space, of which it fills the axes.
+// Reads a description, or with `space` a space, of which it fills the axes.
 class Reader {
   public:
     explicit Reader(const std::string& source, Space* space = nullptr, std::string folder = "")

@@ -28,7 +28,7 @@ std::string ErrorOf(std::string_view text) {
     return records.ok() ? "" : records.error().message;
 }
 
-// Of a file of one record.
+// The text of a file of one record.
 std::string ErrorOfRecord(std::string_view record) {
     return ErrorOf(kHeader + std::string(record) + "\n");
 }

@@ -103,7 +103,7 @@ std::vector<uint64_t> ParetoFront(std::span<const SweepRow> rows) {
     std::ranges::sort(order, {}, [&](uint64_t i) {
         return std::tuple(rows[i].time_ns, rows[i].energy_nj, rows[i].area_mm2, i);
     });
-    // Of the rows before, none of which takes longer: the least area for at most so much energy.
+    // The least area for at most so much energy among the rows before, none of which takes longer.
     std::map<double, double> least_area;  // descending in area
     std::vector<uint64_t> front;
     for (const uint64_t i : order) {

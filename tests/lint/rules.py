@@ -256,6 +256,14 @@ def check_forbidden_text(file):
             yield file.text.count("\n", 0, match.start()) + 1, f"holds {what}: {match.group(0)}"
 
 
+def check_comments(file):
+    """A comment is a sentence with a subject: none begins as the rest of a name, "Of what it is"."""
+    if file.suffix in CXX_SUFFIXES:
+        for number, line in enumerate(file.text.split("\n"), 1):
+            if re.match(r"\s*// Of\s", line):
+                yield number, f"has a comment that is no whole sentence: {line.strip()[:40]}"
+
+
 def check_white_space(file):
     if "\t" in file.text and file.is_code:
         yield file.text.count("\n", 0, file.text.index("\t")) + 1, "holds a tabulator"
@@ -272,6 +280,7 @@ FILE_RULES = [
     check_length,
     check_first_comment,
     check_forbidden_text,
+    check_comments,
     check_white_space,
 ]
 

@@ -219,6 +219,10 @@ class Files(unittest.TestCase):
                      "x <" "<<<<<< y", "=" * 7]:
             self.assertEqual(messages("docs/a.md", text + "\n"), [], text)
 
+    def test_comments(self):
+        self.assertEqual(messages("base/a.h", COMMENT + "// The bits of a type.\nint a;\n"), [])
+        self.assertEqual(len(messages("base/a.h", COMMENT + "    // Of a type.\nint a;\n")), 1)
+
     def test_white_space(self):
         self.assertEqual(len(messages("base/a.h", COMMENT + "\tint a;\n")), 1)
         self.assertEqual(len(messages("base/a.h", COMMENT + "int a;")), 1)

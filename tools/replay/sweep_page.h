@@ -7,7 +7,7 @@
 
 namespace fornax::tool {
 
-// Of more rows than a picture serves, those that others beat are left out evenly.
+// Where there are more rows than a picture serves, those that others beat are left out evenly.
 std::string SweepPageOf(const npu::Space& space, std::span<const npu::SweepRow> rows);
 
 }  // namespace fornax::tool

@@ -17,6 +17,8 @@ readonly kPackages=(
     libflatbuffers-dev flatbuffers-compiler libzip-dev libpng-dev libturbojpeg0-dev libgtest-dev libgmock-dev libbenchmark-dev
     # Programs in C for RISC-V without an operating system, and the machine that runs them in the tests
     gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc
+    # A browser, in which the tests look at pages
+    chromium
     # Vulkan's loader, its validation layers, and lavapipe to compare with
     libvulkan1 vulkan-tools vulkan-validationlayers mesa-vulkan-drivers)
 

@@ -201,7 +201,7 @@ LaneGuesses::Guess LaneGuesses::OfOperation(const ir::Instruction& inst,
             return Sum(in[0], in[1], -1);
         case Op::kOr:
         case Op::kXor:
-            // Of bits that do not meet.
+            // The operands' bits do not overlap.
             return in[0].HasRows() || in[1].HasRows() ? Guess() : Sum(in[0], in[1], 1);
         case Op::kIMul:
             if (is_const && bits < static_cast<uint64_t>(kMaxOffset)) {

@@ -311,7 +311,7 @@ class Finder {
     const FactorFormOf& form_of_;
     uint32_t invocations_ = 0;
     std::vector<uint32_t> uses_;  // by value
-    // Of the segment:
+    // What belongs to the barrier region:
     std::vector<Candidate> candidates_;
     std::vector<ir::InstId> stores_;  // to workgroup memory
     std::vector<bool> written_;       // by byte of it

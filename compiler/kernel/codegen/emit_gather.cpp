@@ -68,7 +68,7 @@ Value* Emitter::MaskedGather(const MemoryRegion& region,
                         builder_.CreateMaskedGather(type, addresses, llvm::Align(bits / 8), mask,
                                                     llvm::Constant::getNullValue(type)));
     }
-    // Of a gather LLVM makes a ladder of branches for the processors on which the instruction is no
+    // LLVM scalarizes a gather into branches for the processors on which the instruction is no
     // faster than that, which is many times as much code.
     const llvm::Intrinsic::ID instruction =
         bits == 32 ? (offset_bits == 32 ? llvm::Intrinsic::x86_avx2_gather_d_d_256

@@ -66,7 +66,7 @@ Emitter::Values Emitter::PackWords(llvm::ArrayRef<Value*> elements, uint64_t byt
     return words;
 }
 
-// Of the element at `offsets` + `at`.
+// The mask of the element at `offsets` + `at`.
 Value* Emitter::ElementMask(const MemoryRegion& region,
                             Value* offsets,
                             uint64_t at,

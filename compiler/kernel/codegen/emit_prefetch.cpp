@@ -17,7 +17,7 @@ using llvm::Value;
 namespace {
 
 constexpr int64_t kLineBytes = kCacheLineBytes;
-// Of one load: lanes that are further scattered take too many instructions.
+// The limit of one load: lanes that are further scattered take too many instructions.
 constexpr size_t kMaxLines = 16;
 
 struct Line {

@@ -450,7 +450,8 @@ class Emitter {
     void EmitPartitioned(const ir::Instruction& inst);
     llvm::Value* EmitPartition(const ir::Instruction& inst);
     llvm::Value* Ballot(ir::ValueId condition);  // i64
-    // Of lanes that are not there the identity; gives a vector, or for a reduction of all a scalar.
+    // Lanes that are not there count as the identity; gives a vector, or a scalar for a reduction
+    // of all.
     llvm::Value* Combined(const ir::Instruction& inst, llvm::Value* values, llvm::Value* mask);
     llvm::Value* ExtractLane(llvm::Value* vector, llvm::Value* lane);  // a lane that exists
     llvm::Value* ShuffleConstant(llvm::Value* vector, llvm::ArrayRef<int> lanes);

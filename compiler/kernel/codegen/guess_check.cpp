@@ -109,7 +109,7 @@ GuessCheck::Common GuessCheck::Compare(ir::ValueId value, const Lanes& lanes) {
     Common common{without_offset(0)};
     Value* wanted = numbers(lanes.offsets);
     if (lanes.HasRows()) {
-        // Of two rows that follow each other.
+        // Finds two rows that follow each other.
         size_t next = 0;
         while (next < count && lanes.rows[next] != lanes.rows[0] + 1) {
             ++next;
@@ -129,7 +129,7 @@ GuessCheck::Common GuessCheck::Compare(ir::ValueId value, const Lanes& lanes) {
     return common;
 }
 
-// Of operands of which all lanes have one value.
+// The value of an operand of which all lanes have one.
 Value* GuessCheck::Lane(ir::ValueId value, size_t lane) {
     Value* base = Base(value);
     const int64_t more = guesses_.Of(value)->offsets[lane];
@@ -295,7 +295,7 @@ GuessCheck::Common GuessCheck::OfQuotient(ir::ValueId dividend, uint64_t size, b
     return Each(dividend, [&](Value* part) { return b_.CreateUDiv(part, Number(part, size)); });
 }
 
-// Of a power of two, whatever wraps.
+// The remainder by a power of two, whatever wraps.
 GuessCheck::Common GuessCheck::OfRest(ir::ValueId dividend, uint64_t size) {
     const Lanes lanes = *guesses_.Of(dividend);
     if (Lowest(lanes) < 0) {

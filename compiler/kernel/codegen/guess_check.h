@@ -30,7 +30,7 @@ class GuessCheck {
     struct Source {
         // Whether it can be used there.
         llvm::function_ref<bool(ir::ValueId)> is_here;
-        // Of one that is held in a scalar register.
+        // The value of one that is held in a scalar register.
         llvm::function_ref<llvm::Value*(ir::ValueId)> scalar;
         // A lane each.
         llvm::function_ref<llvm::Value*(ir::ValueId)> vector;

@@ -46,7 +46,7 @@ class PreparedKernel {
 
     uint32_t lanes() const { return lanes_; }
     uint32_t scratch_bytes() const { return scratch_bytes_; }
-    // Of LLVM, after its passes: what code generation takes time for.
+    // LLVM's instructions after its passes, for which code generation takes time.
     uint32_t instructions() const { return instructions_; }
 
   private:

@@ -42,7 +42,7 @@ struct Case {
     double overflow = INFINITY;
 };
 
-// Of f32 at the exact value; denormals have the spacing of the smallest normal numbers.
+// The spacing of f32 at the exact value; denormals have that of the smallest normal numbers.
 long double UlpAt(long double exact) {
     int exponent = std::max(std::ilogb(exact), -126);
     return std::ldexp(1.0L, exponent - 23);

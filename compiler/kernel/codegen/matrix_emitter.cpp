@@ -8,6 +8,7 @@
 
 #include "compiler/kernel/codegen/fetch_line.h"
 #include "compiler/kernel/codegen/matrix_floats.h"
+#include "compiler/kernel/codegen/matrix_transpose.h"
 #include "compiler/kernel/ir/matrix.h"
 
 namespace fornax::kernel {
@@ -175,69 +176,19 @@ MatrixEmitter::Made& MatrixEmitter::Add(llvm::ArrayRef<Value*> from, uint32_t ho
     return made_.back();
 }
 
-namespace {
-
-// Of sixteen rows of as many elements.
-MatrixVectors TransposeRows(llvm::IRBuilder<>& b, MatrixVectors rows) {
-    auto shuffled = [&](Value* first, Value* second, auto&& pick) {
-        llvm::SmallVector<int, 16> picks;
-        for (uint32_t i = 0; i < kMatrixSize; ++i) {
-            picks.push_back(static_cast<int>(pick(i)));
-        }
-        return b.CreateShuffleVector(first, second, picks);
-    };
-    // The blocks off the diagonal change places.
-    constexpr uint32_t kHalf = kMatrixSize / 2;
-    for (uint32_t i = 0; i < kHalf; ++i) {
-        Value* above = rows[i];
-        Value* below = rows[i + kHalf];
-        auto left = [](uint32_t k) { return k < kHalf ? k : k + kHalf; };
-        auto right = [](uint32_t k) { return k < kHalf ? k + kHalf : k + 2 * kHalf; };
-        rows[i] = shuffled(above, below, left);
-        rows[i + kHalf] = shuffled(above, below, right);
-    }
-    // Within blocks, of 128 bits for f16: rows of the upper and of the lower half alternate, which
-    // after three times is the transpose, and one instruction each time.
-    for (uint32_t round = kHalf; round != 1; round /= 2) {
-        MatrixVectors next(kMatrixSize);
-        for (uint32_t i = 0; i < kMatrixSize; ++i) {
-            const uint32_t block = i / kHalf * kHalf;
-            const uint32_t part = i % 2 * (kHalf / 2);
-            const uint32_t from = block + i % kHalf / 2;
-            next[i] = shuffled(rows[from], rows[from + kHalf / 2], [&](uint32_t k) {
-                return k / kHalf * kHalf + part + k % kHalf / 2 + k % 2 * kMatrixSize;
-            });
-        }
-        rows = std::move(next);
-    }
-    return rows;
-}
-
-// The same as one value, a structure, which a function can give.
-Value* TransposeAsOne(llvm::IRBuilder<>& b, llvm::ArrayRef<Value*> rows) {
-    const MatrixVectors transposed = TransposeRows(b, {rows.begin(), rows.end()});
-    Value* all = llvm::PoisonValue::get(llvm::StructType::get(
-        b.getContext(), llvm::SmallVector<llvm::Type*>(rows.size(), rows[0]->getType())));
-    for (uint32_t i = 0; i < transposed.size(); ++i) {
-        all = b.CreateInsertValue(all, transposed[i], i);
-    }
-    return all;
-}
-
-}  // namespace
-
 MatrixEmitter::Vectors MatrixEmitter::Transpose(llvm::ArrayRef<Value*> matrix, ShareCode share) {
     if (const Made* made = Find(matrix, kTransposed)) {
         return made->transposed;
     }
     Vectors rows = RegroupMatrix(b_, matrix, kMatrixSize);
     if (share) {
-        Value* all = share(rows, [&](llvm::ArrayRef<Value*> in) { return TransposeAsOne(b_, in); });
+        Value* all =
+            share(rows, [&](llvm::ArrayRef<Value*> in) { return TransposeMatrixAsOne(b_, in); });
         for (uint32_t i = 0; i < kMatrixSize; ++i) {
             rows[i] = b_.CreateExtractValue(all, i);
         }
     } else {
-        rows = TransposeRows(b_, std::move(rows));
+        rows = TransposeMatrix(b_, std::move(rows));
     }
     Made& made = Add(matrix, kTransposed);
     made.transposed = RegroupMatrix(

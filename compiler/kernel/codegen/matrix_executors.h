@@ -28,10 +28,10 @@ struct MatrixLines {
 // An operand A or B: a factor register, or a matrix of f32 where it lies in memory.
 struct MatrixOperand {
     llvm::Value* at = nullptr;
-    // Of f32, i64: bytes between rows, or between columns.
+    // For f32 an i64: bytes between rows, or between columns.
     llvm::Value* stride = nullptr;
     bool columns = false;
-    // Of f32: it is part of a larger matrix in a buffer, whose next part is likely to be next.
+    // For f32: it is part of a larger matrix in a buffer, whose next part is likely to be next.
     bool prefetch = false;
     bool operator==(const MatrixOperand&) const = default;
 };

@@ -24,7 +24,7 @@ constexpr uint64_t kRowBytes = kMatrixSize * 4;
 struct Variant {
     unsigned side = 1;
     unsigned steps = 1;
-    // Of each operand, as EmitFloatProducts has them: bytes between its lines, 0: an argument.
+    // Each operand in the order of EmitFloatProducts: bytes between its lines, 0: an argument.
     std::vector<uint64_t> strides;
     std::vector<bool> columns;
     std::vector<bool> prefetches;

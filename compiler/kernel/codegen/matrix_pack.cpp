@@ -105,8 +105,8 @@ class Packer {
         return rows;
     }
 
-    // Of 512 bits: elements of the lower or upper half of each 128 bits of two vectors,
-    // alternating.
+    // Interleaves, in 512 bits, elements of the lower or upper half of each 128 bits of two
+    // vectors, alternating.
     Value* Unpack(Value* first, Value* second, unsigned bits, bool upper) {
         const int each = static_cast<int>(128 / bits);
         llvm::SmallVector<int, 32> picks;
@@ -148,7 +148,7 @@ class Packer {
             Value* below = Unpack(first[from + 4], first[from + 6], 32, i % 2 != 0);
             for (unsigned k = 0; k < 2; ++k) {
                 Value* both = WithElement(b_, Unpack(above, below, 64, k != 0), 16);
-                // Of 128 bits each: lines 0 to 7, row r and r + 8, then lines 8 to 15.
+                // Pieces of 128 bits: lines 0 to 7, row r and r + 8, then lines 8 to 15.
                 for (int half = 0; half < 2; ++half) {
                     llvm::SmallVector<int, 16> picks;
                     for (int n = 0; n < 16; ++n) {

@@ -9,22 +9,22 @@ namespace fornax::kernel {
 
 // What is made of 16 rows of 16 elements, one after the other, aligned to 64 bytes.
 enum class FactorForm : uint8_t {
-    // Of f16, f32s. Of bfloat16, the same.
+    // f16 and bfloat16 become f32.
     kFloatsOfHalves,
     kFloatsOfBFloats,
-    // Of bytes, i16s: A as it is, B with the elements of two rows alternating.
+    // Bytes become i16: A as it is, B with the elements of two rows alternating.
     kShortsOfSigned,
     kShortsOfUnsigned,
-    // Of bfloat16: A as it is, B with the elements of two rows alternating.
+    // bfloat16 stays: A as it is, B with the elements of two rows alternating.
     kPairsOfBFloats,
-    // Of bytes: A as it is, B with those of four rows.
+    // Bytes stay: A as it is, B with the elements of four rows alternating.
     kQuadsOfBytes,
-    // Of f16, each the sum of two bfloat16, hi and lo, without any rounding. A: (lo, hi); B: (hi',
+    // f16 becomes the sum of two bfloat16, hi and lo, without any rounding. A: (lo, hi); B: (hi',
     // hi), then (lo, lo), whose products are all four there are. hi' is 0 for infinities and NaN,
     // whose lo is 0, so that a * inf is a.hi * inf alone. If there are any in A, a second form of
     // it, (lo, hi'), is for the second one of B.
     kSplitHalves,
-    // Of f32: as they are, in rows.
+    // f32 stays as it is, in rows.
     kFloats,
 };
 

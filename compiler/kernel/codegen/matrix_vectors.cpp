@@ -37,7 +37,7 @@ Blocking BlockingOf(uint32_t vector_bits, unsigned side) {
     return {vector_bits / 64, 1};
 }
 
-// Of a row of A; a loop takes them in turn.
+// The words of a row of A, which a loop takes one after the other.
 uint32_t WordsOf(VectorStep step) {
     return step == VectorStep::kFloats ? ir::kMatrixSize : ir::kMatrixSize / 2;
 }

@@ -46,7 +46,7 @@ class DotEmitter {
     uint32_t bits_;
 };
 
-// Of every byte: it is the same number read as signed and as unsigned.
+// Whether every byte is the same number read as signed and as unsigned.
 bool DotEmitter::HighBitsAreClear(const llvm::Value* bytes) const {
     const llvm::DataLayout& layout = b_.GetInsertBlock()->getModule()->getDataLayout();
     return llvm::MaskedValueIsZero(bytes, llvm::APInt(32, 0x80808080), layout);

@@ -66,7 +66,7 @@ llvm::Value* FloatEmitter::Remainder(Intrinsic::ID rounding) {
 }
 
 // Zeros keep their sign and NaN stays.
-// Of a NaN 0: one of the results of numbers.
+// A NaN gives 0, which is one of the results of numbers.
 llvm::Value* FloatEmitter::Sign() {
     V zero = b_.CreateSelect(b_.CreateFCmpOEQ(in_[0], F(0.0)), in_[0], F(0.0));
     V nonzero = b_.CreateFCmpONE(in_[0], F(0.0));

@@ -25,7 +25,7 @@ V FusedSingle(llvm::IRBuilderBase& b, V x, V y, V z) {
     V added = b.CreateFSub(sum, product);
     V error =
         b.CreateFAdd(b.CreateFSub(product, b.CreateFSub(sum, added)), b.CreateFSub(addend, added));
-    // Of infinities and NaN the error is none, and they stay as they are.
+    // Infinities and NaN have no error, and stay as they are.
     V inexact = b.CreateFCmpONE(error, zero);
     V bits = b.CreateBitCast(sum, bits_type);
     V even = b.CreateICmpEQ(b.CreateAnd(bits, bits_of(1)), bits_of(0));
@@ -80,7 +80,7 @@ class DoubleFunction {
     llvm::Module& module_;
 };
 
-// Of finite numbers that are not 0.
+// The value must be finite and not 0.
 DoubleFunction::Number DoubleFunction::Unpack(V value) {
     V bits = b_.CreateBitCast(value, b_.getInt64Ty());
     V biased = b_.CreateAnd(b_.CreateLShr(bits, 52), I(0x7ff));

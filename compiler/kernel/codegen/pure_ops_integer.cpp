@@ -18,7 +18,7 @@ using llvm::Intrinsic::ID;
 
 namespace {
 
-// Of an integer, by which quotients are never too small (QuotientByFloat).
+// An inverse of an integer by which quotients are never too small (QuotientByFloat).
 llvm::Value* InverseAbove(llvm::IRBuilderBase& builder, llvm::Value* number) {
     llvm::Type* type = number->getType();
     const double above = type->isDoubleTy() ? 0x1.0000000000002p0 : 0x1.000004p0;
@@ -272,7 +272,7 @@ Values IntegerEmitter::Emit() {
         case Op::kBFloatDot2:
             return {EmitBFloatDot2({b_, op_, in_, result_})};
         case Op::kLaneRange:
-            // Of each lane by itself; the emitter knows more (Emitter::EmitLaneRange).
+            // Each lane has a range by itself; the emitter knows more (Emitter::EmitLaneRange).
             return {a, Int(0)};
         case Op::kIEq:
             return {b_.CreateICmpEQ(a, c)};

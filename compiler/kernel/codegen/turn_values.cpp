@@ -16,7 +16,7 @@ namespace match = llvm::PatternMatch;
 namespace {
 
 constexpr uint32_t kMaxDepth = 64;
-// Of the way from a turn's value to the next one's.
+// The longest chain of instructions from one iteration's value to the next one's.
 constexpr uint32_t kMaxSteps = 64;
 
 bool Handles(const llvm::Type* type) {
@@ -312,7 +312,7 @@ std::optional<TurnValues::Linear> TurnValues::OfQuotient(llvm::BinaryOperator& i
                   *limits};
 }
 
-// Of operands that are the same in each turn.
+// A value whose operands are the same in each iteration.
 std::optional<TurnValues::Linear> TurnValues::OfRepeated(Instruction& inst) {
     if (inst.mayReadOrWriteMemory() || !llvm::isSafeToSpeculativelyExecute(&inst)) {
         return {};

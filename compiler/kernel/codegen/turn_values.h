@@ -51,7 +51,7 @@ class TurnValues {
     TurnValues(const llvm::Loop& loop,
                llvm::function_ref<llvm::Value*(llvm::PHINode&)> incoming_of);
 
-    // Of an integer. Null if nothing is known. Until the next call.
+    // The recurrence of an integer; null if nothing is known. Valid until the next call.
     const Linear* Of(llvm::Value* value);
     llvm::Value* First(const Linear& linear) { return Sum(linear.root, linear.offset); }
     // With the limit that it does not pass `last`. Null if none says so.

@@ -31,7 +31,7 @@ namespace match = llvm::PatternMatch;
 
 namespace {
 
-// Of tests that a loop is worth a copy for.
+// A loop is worth a copy for this many tests.
 constexpr size_t kLeastTests = 2;
 constexpr size_t kMostInstructions = 6000;
 constexpr size_t kMostTurnTests = 4;
@@ -314,7 +314,7 @@ bool Plan::ProveComparison(TurnValues& turns,
         limits_.append(*limits);
         return holds_at_first();
     }
-    // Of less than something, what that is less 1.
+    // "Less than n" is a limit of n - 1.
     const bool strict = CmpInst::isStrictPredicate(predicate);
     if (const APInt* number = nullptr; match::match(turns.First(b), match::m_APInt(number))) {
         if ((strict && number->isZero()) || (is_signed && number->isNegative())) {
@@ -385,7 +385,7 @@ bool Plan::FromHeader(Value* value, llvm::SmallSetVector<Instruction*, 16>& oper
     return operations.size() <= kMostTurnTestOperations;
 }
 
-// Of limits that only differ by numbers one is left.
+// Keeps one of several limits that differ by constants only.
 TurnValues::Limits Tightest(const TurnValues::Limits& limits) {
     TurnValues::Limits tightest;
     for (const TurnValues::Limit& limit : limits) {

@@ -29,7 +29,7 @@ constexpr char kPrologue[] = R"(
     %count:i32 = iadd %turns, %later
 )";
 
-// Of blocks of eight halves behind another one each, the places from `start` on, and those `far`
+// Reads blocks of eight halves behind another one each, from `start` on, and those `far`
 // behind them.
 constexpr char kBody[] = R"(
     %sum:i32 = loop @0 (%i:i32 = %zero, %col:i32 = %start, %total:i32 = %zero) {

@@ -48,7 +48,7 @@ class CostFinder {
     }
 
   private:
-    // Of one kind of product in a block.
+    // The products of one kind in a block.
     struct Products {
         std::set<uint32_t> a, b;  // first elements
         uint32_t count = 0;

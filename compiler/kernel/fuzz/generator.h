@@ -45,7 +45,7 @@ struct Variable {
     MemoryType type;
     Id id = 0;
     spv::StorageClass storage = spv::StorageClass::Function;
-    // Of a buffer: what is read may be any bits, so that floats are made fit for use.
+    // What is read from a buffer may be any bits, so that floats are made fit for use.
     bool foreign = false;
     bool writable = true;
     // The first index must be the invocation's own element.

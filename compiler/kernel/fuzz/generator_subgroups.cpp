@@ -143,7 +143,7 @@ void Generator::VoteStatement() {
             Add(kBool, Group(Op::OpGroupNonUniformInverseBallot, kBool, {lanes}));
             break;
         default: {
-            // Of a set that is not empty: the lane itself is here.
+            // The set is not empty: the lane itself is in it.
             lanes = Group(Op::OpGroupNonUniformBallot, kLanes, {b_.Constant(Kind::kBool, 1)});
             const Op op = Chance(50) ? Op::OpGroupNonUniformBallotFindLSB
                                      : Op::OpGroupNonUniformBallotFindMSB;

@@ -340,7 +340,7 @@ Id Generator::Converted(ValueType type) {
         return Emit(is_signed ? Op::OpConvertFToS : Op::OpConvertFToU, type, {value});
     }
     if (choice == 2) {
-        // Of one width: the other signedness, or a float's bits.
+        // The other signedness of the same width, or a float's bits.
         for (Kind kind : kinds_) {
             if (IsFloat(kind) && BitsOf(kind) == bits && Chance(50)) {
                 ValueType from = type.WithKind(kind);

@@ -108,7 +108,7 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::DotProductBFloat16AccVALVE,
     spv::Capability::CooperativeMatrixKHR,
     spv::Capability::Shader64BitIndexingEXT,
-    // Of other entry points of a module: FragmentOnly.
+    // Other entry points of a module may need it: FragmentOnly.
     spv::Capability::DemoteToHelperInvocation,
 };
 

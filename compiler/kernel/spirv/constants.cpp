@@ -12,7 +12,7 @@ using spv::Op;
 
 namespace {
 
-// Of all constants together: a short module can name many large ones.
+// A limit for all constants together: a short module can name many large ones.
 constexpr uint64_t kMaxConstantScalars = 8u << 20;
 
 }  // namespace

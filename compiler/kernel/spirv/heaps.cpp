@@ -96,7 +96,7 @@ uint32_t Translator::AddHeapBinding(Kind kind, bool writable) {
 }
 
 Status Translator::MapBuffer(const Inst& inst, Pointer& pointer, Kind kind, bool writable) {
-    // Of a block whose members alone are NonWritable, either bit says something.
+    // Where only a block's members are NonWritable, either bit says something.
     const bool read_only =
         module_.FindDecoration(inst.result, spv::Decoration::NonWritable) != nullptr;
     const uint32_t resource = kind == Kind::kUniformBuffer ? HeapMapping::kUniformBuffer
@@ -129,7 +129,7 @@ Status Translator::MapBuffer(const Inst& inst, Pointer& pointer, Kind kind, bool
         return OkStatus();
     }
     if (IsData(mapping.source)) {
-        // Of data at an address, the binding only says what the buffer is.
+        // The binding of data at an address only says what the buffer is.
         ir::Binding entry;
         entry.set = ResourceLayout::kHeapBoundsSet;
         entry.layout = {.kind = kind};

@@ -111,7 +111,7 @@ Id ImageCode::EacModifier(const Ids& block, Id texel, Id* multiplier) {
     return FromTable(kI32, kModifiers, std::size(kModifiers), I(Op::kOr, row, index));
 }
 
-// Of ETC2 with alpha.
+// The alpha of ETC2.
 Id ImageCode::EacAlpha(const Ids& block, Id texel) {
     Id multiplier;
     const Id modifier = EacModifier(block, texel, &multiplier);

@@ -49,7 +49,7 @@ class ImageCode {
         uint32_t binding = 0;
         Id start;           // bytes from element 0, or invalid for 0
         uint32_t base = 0;  // more bytes
-        // Of a heap: what follows a sampled image's pitches lies elsewhere (hal/image_abi.h).
+        // In a heap what follows a sampled image's pitches lies elsewhere (hal/image_abi.h).
         bool is_short = false;
     };
     Id Word(const Descriptor& descriptor, uint32_t offset_bytes);
@@ -142,7 +142,7 @@ class ImageCode {
     // --- texels ---
     // A texel lies at the offset of its row plus its column times the bytes that its layout has: a
     // factor that each case knows, so that neighbouring lanes are seen to be neighbours in memory.
-    // Of what may be compressed, row and column are the block's, and x and y the texel's.
+    // If the image may be compressed, row and column are the block's, and x and y the texel's.
     struct Texel {
         Id row_offset;
         Id column;

@@ -277,7 +277,7 @@ Status Translator::StoreValue(const Inst& inst, const Pointer& to, uint32_t id) 
     return StoreTo(inst, to, tuple);
 }
 
-// Of parts, some of which are large perhaps.
+// Constructs a value of parts, some of which may be large.
 Status Translator::ConstructLarge(const Inst& inst, const Type& type) {
     const size_t parts = type.kind == Type::Kind::kStruct ? type.members.size() : type.count;
     if (inst.size() != parts) {

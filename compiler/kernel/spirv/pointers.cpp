@@ -61,7 +61,7 @@ void Translator::AddRuntimeIndex(Pointer& pointer, ir::ValueId index, uint64_t s
     const ir::Type type = OffsetType(pointer);
     if (type == ir::Type::kI64) {
         // Lanes side by side index one object, which no narrower index can leave and reach again.
-        // Of a buffer this is said of 32 bits only: less may well be left, and reads 0 then.
+        // For a buffer this holds for 32 bits only: less may well be left, and reads 0 then.
         const ir::Type narrow = kernel_.type(index);
         const bool one_object =
             pointer.space == Pointer::Space::kAddress || narrow == ir::Type::kI32;

@@ -78,7 +78,7 @@ void main() {
         const Words module = CompileGlsl(source, options);
         Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(module));
         ASSERT_TRUE(kernel.ok()) << kernel.error().message;
-        // Of a part in std430: a matrix of three columns of two floats at 0, a vector at 32, five
+        // A part in std430 has a matrix of three columns of two floats at 0, a vector at 32, five
         // words at 44, 64 bytes in all.
         constexpr uint32_t kPartWords = 16;
         constexpr uint32_t kWords = 40 * kPartWords + 4;

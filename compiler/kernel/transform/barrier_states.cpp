@@ -432,7 +432,7 @@ class StateCarrier {
     uint32_t next_place_ = 1;
     uint32_t state_ = kNone;
     BlockId out_;
-    // Of the piece that is emitted.
+    // The piece that is emitted, and its scope.
     uint32_t piece_ = kNone;
     InstId scope_;
     BlockId loads_;

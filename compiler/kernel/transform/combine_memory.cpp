@@ -48,7 +48,7 @@ struct Group {
     Type type;
     bool stores;
     std::vector<Access> accesses;
-    // Of a group of loads: what was written since it was opened, which no load may pass.
+    // What was written since a group of loads was opened, which no load may pass.
     std::vector<Access> written;
 };
 

@@ -2,7 +2,7 @@
 #extension GL_ARB_gpu_shader_int64 : require
 #extension GL_ARB_shader_clock : require
 #extension GL_EXT_shader_realtime_clock : require
-// Of each invocation: the clock before and after some work, of the subgroup and of the device, in both forms.
+// Stores for each invocation the clock before and after some work, of the subgroup and of the device, in both forms.
 layout(local_size_x = 64) in;
 layout(set = 0, binding = 0) buffer Out { uint64_t times[]; };
 layout(set = 0, binding = 1) buffer Work { uint words[]; };

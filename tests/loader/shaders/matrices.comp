@@ -17,7 +17,7 @@ layout(set = 0, binding = 0) readonly buffer A { A_TYPE a[]; };
 layout(set = 0, binding = 1) readonly buffer B { B_TYPE b[]; };
 layout(set = 0, binding = 2) readonly buffer C { SUM_TYPE c[]; };
 layout(set = 0, binding = 3) writeonly buffer D { SUM_TYPE d[]; };
-// Of the whole matrices: elements from row to row, or from column to column; products in a sum.
+// The whole matrices: elements from row to row, or from column to column; products in a sum.
 layout(push_constant) uniform Sizes { uint stride_a; uint stride_b; uint stride_c; uint products; };
 
 uint Place(uint row, uint column, uint stride, int how) {

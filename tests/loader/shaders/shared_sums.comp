@@ -1,5 +1,5 @@
 #version 450
-// Of each workgroup's 256 words: their sum by a tree, and their inclusive prefix sums.
+// For each workgroup's 256 words: their sum by a tree, and their inclusive prefix sums.
 layout(local_size_x = 256) in;
 layout(set = 0, binding = 0) readonly buffer In { uint words[]; };
 layout(set = 0, binding = 1) writeonly buffer Sums { uint sums[]; };
