@@ -26,9 +26,18 @@ uint32_t AccessCosts::LaneAxis() const {
     return size[0] > 1 ? 0 : size[1] > 1 ? 1 : 2;
 }
 
+// What a loop has added to its parameter is taken to be the same for all lanes: those that are in
+// the same iteration stand as far from each other as when they began.
 bool AccessCosts::DependsOnLane(const IndexSymbol& symbol) const {
-    return (symbol.axes & kLaneAxis) != 0 &&
-           (symbol.kind != IndexSymbol::Kind::kValue || varies_[symbol.number]);
+    if ((symbol.axes & kLaneAxis) == 0 || symbol.kind != IndexSymbol::Kind::kValue) {
+        return (symbol.axes & kLaneAxis) != 0;
+    }
+    const BlockId block = kernel_.value(ValueId{symbol.number}).block;
+    const InstId loop = block.valid() ? kernel_.block(block).parent : InstId{};
+    const bool is_growth = loop.valid() && kernel_.inst(loop).op == Op::kLoop &&
+                           kernel_.inst(loop).blocks[0] == block &&
+                           IsInteger(kernel_.type(ValueId{symbol.number}));
+    return !is_growth && varies_[symbol.number];
 }
 
 std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, int64_t lane) {

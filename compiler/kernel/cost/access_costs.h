@@ -31,7 +31,11 @@ class AccessCosts {
   public:
     // `varies`: by value, whether it may differ between invocations of a workgroup.
     AccessCosts(const ir::Kernel& kernel, const std::vector<bool>& varies)
-        : kernel_(kernel), varies_(varies), index_(kernel, {.symbol_zeros = 8, .no_wrap = true}) {}
+        : kernel_(kernel),
+          varies_(varies),
+          index_(
+              kernel,
+              {.symbol_zeros = 8, .no_wrap = true, .alike_workgroups = true, .growth_zeros = 8}) {}
 
     void Add(const FoundAccess& access);
     // Appends each region's.

@@ -206,6 +206,46 @@ TEST(AddCosts, LoopsAreLookedThrough) {
               "  write reuse 4/4\n");
 }
 
+// Loops that begin at each lane's own place and go on by a size that is not known, as ggml's
+// products with vectors do: of elements, and of blocks of 18 bytes for 32 weights.
+TEST(AddCosts, LoopsThatBeginAtEachLanesPlaceStream) {
+    const std::string begin =
+        "%c5:i32 = const 5 %c18:i32 = const 18\n"
+        "%zero:f32 = const 0 %x8:i32 = shl %x, %c4\n"
+        "%sum:f32 = loop @0 (%k:i32 = %x8, %acc:f32 = %zero) {\n"
+        "  %more:bool = ult %k, %n\n"
+        "  if %more { yield } else { exit @0 %acc }\n";
+    const std::string end =
+        "  continue @0 %s\n"
+        "} continuing (%t:f32) {\n"
+        "  %k1:i32 = iadd %k, %n4 next %k1, %t\n"
+        "}\n"
+        "store_buffer %b, %i4, %sum align(4) return";
+    EXPECT_EQ(
+        CostOf(begin + "  %v:f32 = load_buffer %a, %k align(4) %s:f32 = fadd %acc, %v\n" + end),
+        "invocations:\n"
+        "  operations 1 simple, 0 division, 0 special, 32 bits\n"
+        "  write reuse 4/4\n"
+        "invocations + c0:\n"
+        "  operations 1 simple, 0 division, 0 special, 32 bits\n"
+        "c0:\n"
+        "  operations 2 simple, 0 division, 0 special, 32 bits\n"
+        "  read broadcast 16/4 once\n");
+    EXPECT_EQ(CostOf(begin +
+                     "  %q:i32 = lshr %k, %c5 %o:i32 = imul %q, %c18\n"
+                     "  %h:i16 = load_buffer %a, %o align(2) %w:i32 = zext %h\n"
+                     "  %v:f32 = utof %w %s:f32 = fadd %acc, %v\n" +
+                     end),
+              "invocations:\n"
+              "  operations 1 simple, 0 division, 0 special, 32 bits\n"
+              "  write reuse 4/4\n"
+              "invocations + c0:\n"
+              "  operations 1 simple, 0 division, 0 special, 32 bits\n"
+              "c0:\n"
+              "  operations 4 simple, 0 division, 0 special, 32 bits\n"
+              "  read broadcast 1/4 once\n");
+}
+
 TEST(AddCosts, BranchesCountOneSideUnlessBothAreShort) {
     const std::string test = "%c:bool = ult %x, %y\n";
     EXPECT_EQ(CostOf(test + "%v:f32 = if %c { %l:f32 = load_buffer %a, %i4 align(4) yield %l } "

@@ -145,8 +145,9 @@ IndexExpr IndexBuilder::OfParameter(ir::ValueId value) {
     const ir::InstId loop = kernel_.block(param.block).parent;
     const IndexExpr start = known_[kernel_.inst(loop).operands[param.index].index];
     if (!step) {
-        return algebra_.Add(
-            start, algebra_.Symbol({.number = value.index, .axes = kLaneAxis | kIterationAxis}));
+        return algebra_.Add(start, algebra_.Symbol({.number = value.index,
+                                                    .axes = kLaneAxis | kIterationAxis,
+                                                    .zeros = assumptions_.growth_zeros}));
     }
     const IndexExpr iteration = algebra_.Symbol({.kind = IndexSymbol::Kind::kIteration,
                                                  .number = loop.index,

@@ -26,6 +26,8 @@ struct IndexAssumptions {
     // Workgroups differ only by what they compute from their numbers: loads from one place give one
     // value, and loops that do not count add the same.
     bool alike_workgroups = false;
+    // What such loops add is a multiple of 2^this.
+    uint8_t growth_zeros = 0;
 };
 
 // Distances of prefetches are those of one invocation, and sizes are taken to be round.
