@@ -83,7 +83,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
       conditions_(kernel.num_insts(), nullptr),
       uses_(kernel.num_values(), 0),
       rereads_(FindRereads(kernel)),
-      index_(kernel, kHints),
+      index_(kernel, kWorkgroupHints),
       fusable_(kernel.num_values(), false),
       address_only_(FindAddressValues(kernel)) {
     module_.addModuleFlag(llvm::Module::Error, kQuickFlag, compact_ ? 1 : 0);

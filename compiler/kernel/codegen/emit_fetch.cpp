@@ -128,8 +128,7 @@ bool Emitter::DiffersByWorkgroup(ir::ValueId value) {
             return inst.op == Op::kBuiltin &&
                    static_cast<ir::BuiltinId>(inst.imm) == ir::BuiltinId::kWorkgroupIdX;
         });
-    return (axes &
-            (uses_x ? kWorkgroupXAxis : kWorkgroupXAxis | kWorkgroupYAxis | kWorkgroupZAxis)) != 0;
+    return (axes & (uses_x ? kWorkgroupXAxis : kWorkgroupAxes)) != 0;
 }
 
 // Whether the innermost loop, or the kernel outside of loops, has a long float function. Others run

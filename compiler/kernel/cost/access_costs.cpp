@@ -169,7 +169,6 @@ void AccessCosts::Follow(IndexExpr expr, Dependence& found, uint32_t depth) {
     while (!terms.empty()) {
         const IndexTerm term = algebra.term(terms.back());
         terms.pop_back();
-        constexpr uint8_t kWorkgroupAxes = kWorkgroupXAxis | kWorkgroupYAxis | kWorkgroupZAxis;
         found.workgroups |= (term.axes & kWorkgroupAxes) != 0;
         if ((term.axes & kLaneAxis) == 0) {
             continue;

@@ -32,6 +32,7 @@ enum IndexAxes : uint8_t {
     kWorkgroupXAxis = 2,
     kWorkgroupYAxis = 4,
     kWorkgroupZAxis = 8,
+    kWorkgroupAxes = 14,
     kIterationAxis = 16,  // of any loop
     kAllAxes = 31,
 };

@@ -28,6 +28,20 @@ IndexRange Modulo(const IndexRange& range, uint32_t bits) {
     return {.low = range.low - below, .high = range.high - below};
 }
 
+// The axis that a workgroup's number counts along; kNoAxis for other builtins.
+uint8_t WorkgroupAxis(ir::BuiltinId builtin) {
+    switch (builtin) {
+        case ir::BuiltinId::kWorkgroupIdX:
+            return kWorkgroupXAxis;
+        case ir::BuiltinId::kWorkgroupIdY:
+            return kWorkgroupYAxis;
+        case ir::BuiltinId::kWorkgroupIdZ:
+            return kWorkgroupZAxis;
+        default:
+            return kNoAxis;
+    }
+}
+
 }  // namespace
 
 IndexExpr IndexBuilder::Of(ir::ValueId value) {
@@ -116,12 +130,10 @@ IndexExpr IndexBuilder::OfBuiltin(ir::BuiltinId builtin) {
         case BuiltinId::kWorkgroupIdX:
         case BuiltinId::kWorkgroupIdY:
         case BuiltinId::kWorkgroupIdZ:
-            symbol.axes = builtin == BuiltinId::kWorkgroupIdX   ? kWorkgroupXAxis
-                          : builtin == BuiltinId::kWorkgroupIdY ? kWorkgroupYAxis
-                                                                : kWorkgroupZAxis;
+            symbol.axes = WorkgroupAxis(builtin);
             // There are UINT32_MAX of them at most.
             symbol.max = UINT32_MAX - 1;
-            symbol.zeros = assumptions_.symbol_zeros;
+            symbol.zeros = assumptions_.first_workgroups ? 0 : assumptions_.symbol_zeros;
             break;
         case BuiltinId::kNumWorkgroupsX:
         case BuiltinId::kNumWorkgroupsY:
@@ -371,11 +383,63 @@ IndexExpr IndexBuilder::OfExtreme(const ir::Instruction& inst) {
 }
 
 // What a value depends on that is not looked into.
+// A construct's results follow from what goes into it and from what leaves it; a loop's parameters
+// from what they begin with, because loops add the same in all workgroups.
+void IndexBuilder::FindWorkgroupAxes(ir::BlockId block) {
+    for (const ir::InstId id : kernel_.block(block).insts) {
+        const ir::Instruction& inst = kernel_.inst(id);
+        uint8_t axes = 0;
+        if (inst.op == Op::kBuiltin) {
+            axes = WorkgroupAxis(static_cast<ir::BuiltinId>(inst.imm));
+        }
+        for (const ir::ValueId operand : inst.operands) {
+            axes |= workgroup_axes_[operand.index];
+        }
+        if (inst.op == Op::kLoop) {
+            const std::vector<ir::ValueId>& params = kernel_.block(inst.blocks[0]).params;
+            for (size_t i = 0; i < params.size(); ++i) {
+                workgroup_axes_[params[i].index] = workgroup_axes_[inst.operands[i].index];
+            }
+        }
+        for (const ir::BlockId child : inst.blocks) {
+            FindWorkgroupAxes(child);
+            axes |= WorkgroupAxesLeaving(child);
+        }
+        for (const ir::ValueId result : inst.results) {
+            workgroup_axes_[result.index] = axes;
+        }
+    }
+}
+
+// Of what the block, and what is in it, gives to constructs around.
+uint8_t IndexBuilder::WorkgroupAxesLeaving(ir::BlockId block) const {
+    uint8_t axes = 0;
+    for (const ir::InstId id : kernel_.block(block).insts) {
+        const ir::Instruction& inst = kernel_.inst(id);
+        if (ir::HasProperty(inst.op, ir::kTerminator)) {
+            for (const ir::ValueId operand : inst.operands) {
+                axes |= workgroup_axes_[operand.index];
+            }
+        }
+        for (const ir::BlockId child : inst.blocks) {
+            axes |= WorkgroupAxesLeaving(child);
+        }
+    }
+    return axes;
+}
+
 uint8_t IndexBuilder::AxesOf(const ir::Instruction* inst) {
     const bool reads = inst && ir::HasProperty(inst->op, ir::kReadsMemory) &&
                        !ir::HasProperty(inst->op, ir::kWritesMemory | ir::kConvergent) &&
                        inst->op != Op::kLoadLocal;
     const bool pure = inst && ir::HasProperty(inst->op, ir::kPure) && inst->op != Op::kUndef;
+    if (inst && !inst->blocks.empty() && assumptions_.alike_workgroups) {
+        if (workgroup_axes_.empty()) {
+            workgroup_axes_.resize(kernel_.num_values());
+            FindWorkgroupAxes(kernel_.body);
+        }
+        return (kAllAxes & ~kWorkgroupAxes) | workgroup_axes_[inst->results[0].index];
+    }
     if (!reads && !pure) {
         return kAllAxes;
     }
@@ -455,6 +519,18 @@ IndexExpr IndexBuilder::Along(ir::ValueId value,
 }
 
 IndexExpr IndexBuilder::AlongWorkgroupX(ir::ValueId value) {
+    if (assumptions_.first_workgroups) {
+        const auto in_workgroup = [&](int64_t number) {
+            return [this, number](const IndexSymbol& symbol) -> IndexExpr {
+                if ((symbol.axes & kWorkgroupXAxis) == 0) {
+                    return algebra_.Symbol(symbol);
+                }
+                return symbol.kind == IndexSymbol::Kind::kBuiltin ? algebra_.Constant(number)
+                                                                  : IndexExpr{};
+            };
+        };
+        return Between(value, in_workgroup(0), in_workgroup(1));
+    }
     return Along(value, IndexSymbol::Kind::kBuiltin,
                  static_cast<uint32_t>(ir::BuiltinId::kWorkgroupIdX), kWorkgroupXAxis);
 }

@@ -28,6 +28,9 @@ struct IndexAssumptions {
     bool alike_workgroups = false;
     // What such loops add is a multiple of 2^this.
     uint8_t growth_zeros = 0;
+    // Neighbouring workgroups are as far apart as the first two: remainders by more than 1 do not
+    // wrap between them. Their numbers are not round then.
+    bool first_workgroups = false;
 };
 
 // Distances of prefetches are those of one invocation, and sizes are taken to be round.
@@ -35,6 +38,13 @@ inline constexpr IndexAssumptions kHints = {.invocation = 0,
                                             .symbol_zeros = 12,
                                             .no_wrap = true,
                                             .alike_workgroups = true};
+
+// Distances between workgroups, likewise.
+inline constexpr IndexAssumptions kWorkgroupHints = {.invocation = 0,
+                                                     .symbol_zeros = 12,
+                                                     .no_wrap = true,
+                                                     .alike_workgroups = true,
+                                                     .first_workgroups = true};
 
 class IndexBuilder {
   public:
@@ -79,6 +89,8 @@ class IndexBuilder {
     IndexExpr OfExtreme(const ir::Instruction& inst);
     IndexExpr Masked(IndexExpr exact, uint64_t mask, uint32_t bits);
     IndexExpr Symbol(ir::ValueId value);
+    void FindWorkgroupAxes(ir::BlockId block);
+    uint8_t WorkgroupAxesLeaving(ir::BlockId block) const;
     uint8_t AxesOf(const ir::Instruction* inst);
     uint32_t ZerosOf(const ir::Instruction* inst);
     IndexExpr UnsignedOf(IndexExpr expr, uint32_t bits);
@@ -92,6 +104,9 @@ class IndexBuilder {
     IndexAlgebra algebra_;
     std::vector<IndexExpr> known_;    // by value; modulo 2^width
     std::vector<ir::ValueId> stack_;  // values to look at
+    // By value: on which of the workgroup's numbers it depends. Made when a construct's result is
+    // asked for.
+    std::vector<uint8_t> workgroup_axes_;
     // By loop: what leads to its continuing block. Made when the first loop is asked for.
     std::optional<std::map<ir::InstId, std::vector<ir::InstId>>> continues_;
 };

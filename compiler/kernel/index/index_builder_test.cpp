@@ -210,6 +210,26 @@ TEST(IndexBuilder, AlikeWorkgroups) {
     EXPECT_FALSE(index.AlongWorkgroupX(stored).valid());
 }
 
+// The first two workgroups along x: a remainder does not wrap, and what other numbers than theirs
+// decide in a branch is the same.
+TEST(IndexBuilder, TheFirstWorkgroups) {
+    const ir::Kernel kernel = Parsed(
+        "%r:i32 = urem %group, %c6 %a:i32 = imul %r, %n\n"
+        "%other:i32 = builtin workgroup_id_y %c:bool = ult %other, %n\n"
+        "%plane:i32 = if %c { %t:i32 = imul %other, %n yield %t } else { yield %c0 }\n"
+        "%own:i32 = if %c { yield %group } else { yield %c0 }\n"
+        "%s:i32 = iadd %plane, %a\n" +
+        Store("%a, %s, %own"));
+    const auto values = StoredValues(kernel);
+    IndexBuilder hints(kernel, kWorkgroupHints);
+    EXPECT_EQ(hints.algebra().Text(hints.AlongWorkgroupX(values[0])), "%6");
+    EXPECT_EQ(hints.algebra().Text(hints.AlongWorkgroupX(values[1])), "%6");
+    EXPECT_FALSE(hints.AlongWorkgroupX(values[2]).valid());
+    IndexBuilder index(kernel);
+    EXPECT_FALSE(index.algebra().AsConstant(index.AlongWorkgroupX(values[0])).has_value());
+    EXPECT_FALSE(index.AlongWorkgroupX(values[1]).valid());
+}
+
 // The lanes of a vector: the index of the first one is a multiple of their number.
 TEST(IndexBuilder, DifferencesOfLanes) {
     const ir::Kernel kernel = Parsed(
