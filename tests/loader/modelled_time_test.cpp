@@ -171,7 +171,9 @@ TEST_F(ModelledTimeTest, RecordsAreWrittenWhenTheDeviceEnds) {
     vkCmdEndDebugUtilsLabelEXT(commands);
     Dispatch(commands, add, kWords / 2);
     Run(commands);
-    Run(add.pipeline, 0);
+    VkCommandBuffer nothing = Begin();
+    Dispatch(nothing, add, 0);
+    Run(nothing);
     vkDeviceWaitIdle(device_);
     VulkanTest::TearDown();
 
@@ -295,6 +297,10 @@ TEST_F(ModelledCountersTest, AreThoseOfTheReplay) {
 
 // One clear sentence, and no device.
 TEST(ModelledTimeErrorsTest, UnknownMachinesAreRefused) {
+    if (std::getenv("VK_INSTANCE_LAYERS") != nullptr) {
+        GTEST_SKIP()
+            << "The validation layer asks for devices itself, and says that there are none.";
+    }
     setenv("FORNAX_NPU", "edge-5", 1);
     ASSERT_VK(volkInitialize());
     const VkInstanceCreateInfo info{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
