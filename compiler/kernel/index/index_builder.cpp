@@ -411,7 +411,7 @@ void IndexBuilder::FindWorkgroupAxes(ir::BlockId block) {
     }
 }
 
-// Of what the block, and what is in it, gives to constructs around.
+// The axes of what the block, and what is in it, gives to constructs around.
 uint8_t IndexBuilder::WorkgroupAxesLeaving(ir::BlockId block) const {
     uint8_t axes = 0;
     for (const ir::InstId id : kernel_.block(block).insts) {
