@@ -36,8 +36,8 @@ inline constexpr uint64_t kMostPackedElements = 16;
 // Smaller accesses would prefetch each line too often.
 inline constexpr uint64_t kLeastPrefetchedBytes = 32;
 
-// Rows farther apart than this many strides, or offsets in bytes, would let the test of their bounds
-// overflow.
+// Rows farther apart than this many strides, or offsets in bytes, would let the test of their
+// bounds overflow.
 inline constexpr uint64_t kMaxRowDistance = uint64_t{1} << 30;
 inline constexpr int64_t kMaxRowOffset = int64_t{1} << 40;
 

@@ -32,7 +32,7 @@ inline constexpr char kBFloatDotFlag[] = "fornax.bfloat_dot";
 // Module flag: 1 where the target multiplies tiles of bfloat16 and of bytes (AMX), else 0.
 inline constexpr char kTilesFlag[] = "fornax.tiles";
 
-// Module flag: 1 where code is to be made soon rather than to run fast (CodeQuality::kQuick), else 0.
+// Module flag: 1 where code is to be made soon rather than to run fast (kQuick), else 0.
 inline constexpr char kQuickFlag[] = "fornax.quick";
 
 // A module's flag; 0 if it has none of that name.
