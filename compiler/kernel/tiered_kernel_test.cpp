@@ -253,7 +253,7 @@ TEST_F(TieredKernelTest, AChildProcessBeginsAnew) {
     }
     // What the child finds out; 0 if it is all as it should be.
     const auto checks = [&] {
-        // Kernels that wait for the thread get no full code any more.
+        // Kernels that wait for the thread get no optimized tier any more.
         if (!kernels.back()->Serialized().empty()) {
             return 1;
         }

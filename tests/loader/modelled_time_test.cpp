@@ -295,23 +295,23 @@ TEST_F(ModelledCountersTest, AreThoseOfTheReplay) {
     vkReleaseProfilingLockKHR(device_);
 }
 
-// One clear sentence, and no device.
+// One clear sentence, and no device. The validation layer asks for devices itself when the instance
+// is made, and may then answer that there are none.
 TEST(ModelledTimeErrorsTest, UnknownMachinesAreRefused) {
-    if (std::getenv("VK_INSTANCE_LAYERS") != nullptr) {
-        GTEST_SKIP()
-            << "The validation layer asks for devices itself, and says that there are none.";
-    }
     setenv("FORNAX_NPU", "edge-5", 1);
     ASSERT_VK(volkInitialize());
     const VkInstanceCreateInfo info{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
     VkInstance instance = VK_NULL_HANDLE;
+    testing::internal::CaptureStderr();
     ASSERT_VK(vkCreateInstance(&info, nullptr, &instance));
     volkLoadInstance(instance);
-    testing::internal::CaptureStderr();
     uint32_t count = 0;
-    EXPECT_EQ(vkEnumeratePhysicalDevices(instance, &count, nullptr),
-              VK_ERROR_INITIALIZATION_FAILED);
+    const VkResult result = vkEnumeratePhysicalDevices(instance, &count, nullptr);
     const std::string said = testing::internal::GetCapturedStderr();
+    if (std::getenv("VK_INSTANCE_LAYERS") == nullptr) {
+        EXPECT_EQ(result, VK_ERROR_INITIALIZATION_FAILED);
+    }
+    EXPECT_EQ(count, 0u);
     EXPECT_THAT(said, HasSubstr("FORNAX_NPU: edge-5 is no preset"));
     vkDestroyInstance(instance, nullptr);
     unsetenv("FORNAX_NPU");

@@ -110,6 +110,20 @@ class Profile(ProfileCase):
         self.fails(1, "left no cost records", "profile", "--npu", "edge-4", "-o", out, "--", "true")
         self.assertFalse(list(out.glob("records*")))
 
+    def test_a_program_through_the_driver(self):
+        """The driver writes the records of a program that knows nothing of it."""
+        out = self.folder / "driver"
+        ran = fornax("profile", "--npu", "edge-4", "-o", out, "--", os.environ["FORNAX_COMMAND"], "run", DIGITS,
+                     "--dim", "N=16", "--no-cache")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        profile = json.loads((out / "profile.json").read_text())
+        [records] = out.glob("records.*.jsonl")
+        lines = [json.loads(line) for line in records.read_text().splitlines()[1:-1]]
+        self.assertTrue(any("dispatch" in line for line in lines), lines)
+        self.assertEqual(sum(kernel["count"] for kernel in profile["kernels"]), len(lines))
+        for kernel in profile["kernels"]:
+            self.assertGreaterEqual(kernel["time_ns"], kernel["roofline_ns"])
+
     def test_programs_at_once(self):
         other = self.folder / "other.jsonl"
         other.write_bytes(self.records.read_bytes())
