@@ -3,33 +3,19 @@
 #include "npu/replay/record_file.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 
+#include "base/fuzz_checks.h"
 #include "base/fuzz_outcomes.h"
-#include "base/printable.h"
 #include "npu/description/read.h"
 #include "npu/replay/test_records.h"
 
 namespace {
 
-using fornax::Error;
+using fornax::CheckSentence;
 using fornax::Result;
 using fornax::npu::Record;
 using Random = std::mt19937;
-
-[[noreturn]] void Wrong(std::string_view what, std::string_view detail) {
-    std::fprintf(stderr, "%.*s: %.*s\n", static_cast<int>(what.size()), what.data(),
-                 static_cast<int>(detail.size()), detail.data());
-    std::abort();
-}
-
-void CheckSentence(const Error& error) {
-    if (!error.message.ends_with('.') || fornax::Printable(error.message) != error.message) {
-        Wrong("No sentence", error.message);
-    }
-}
 
 // Random records as a file, mostly without its checksum, so that changes of it get past that.
 std::string MakeFile(Random& random) {
@@ -100,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     const Result<std::vector<Record>> again = fornax::npu::ParseRecords(*written, "a file");
     if (!again.ok() || *fornax::npu::RecordText(*again) != *written) {
-        Wrong("Records are not read as they were written", *written);
+        fornax::FuzzFailure("Records are not read as they were written", *written);
     }
     static const fornax::npu::Description description = *fornax::npu::LoadDescription("edge-4");
     const auto replayed = fornax::npu::Replay(description, *records);

@@ -3,38 +3,23 @@
 // terminal.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 
 #include <fmt/format.h>
 
+#include "base/fuzz_checks.h"
 #include "base/fuzz_outcomes.h"
-#include "base/printable.h"
 #include "npu/description/read.h"
 #include "npu/description/space.h"
 #include "npu/replay/test_records.h"
 
 namespace {
 
-using fornax::Error;
+using fornax::CheckSentence;
 using fornax::Result;
 using fornax::npu::Description;
 using fornax::npu::Field;
 using Random = std::mt19937;
-
-[[noreturn]] void Wrong(std::string_view what, std::string_view detail) {
-    std::fprintf(stderr, "%.*s: %.*s\n", static_cast<int>(what.size()), what.data(),
-                 static_cast<int>(detail.size()), detail.data());
-    std::abort();
-}
-
-void CheckSentence(const Error& error) {
-    if (error.message.empty() || !error.message.ends_with('.') ||
-        fornax::Printable(error.message) != error.message) {
-        Wrong("No sentence", error.message);
-    }
-}
 
 // A value of a field: mostly one that it may have.
 std::string Value(const Field& field, Random& random) {
@@ -84,12 +69,12 @@ std::string MakeText(Random& random) {
 
 void CheckMachine(const Description& description) {
     if (const fornax::Status status = fornax::npu::CheckDescription(description); !status.ok()) {
-        Wrong("An accepted description contradicts itself", status.error().message);
+        fornax::FuzzFailure("An accepted description contradicts itself", status.error().message);
     }
     for (const Field& field : fornax::npu::Fields()) {
         const double value = field.get(description);
         if (!(value >= field.least && value <= field.most)) {
-            Wrong("A value is beyond its limits", field.key);
+            fornax::FuzzFailure("A value is beyond its limits", field.key);
         }
     }
     static const std::vector<fornax::npu::Record> records =
