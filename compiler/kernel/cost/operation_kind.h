@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "compiler/kernel/ir/divisions.h"
 #include "compiler/kernel/ir/ops.h"
 
 namespace fornax::kernel {
@@ -18,6 +19,9 @@ inline OperationKind OperationKindOf(ir::Op op) {
     using ir::Op;
     if (op >= Op::kSqrt && op <= Op::kATanh) {
         return OperationKind::kSpecial;
+    }
+    if (ir::IsDivision(op)) {
+        return OperationKind::kDivision;
     }
     switch (op) {
         case Op::kConst:
@@ -38,15 +42,6 @@ inline OperationKind OperationKindOf(ir::Op op) {
         case Op::kMatrixTranspose:
         case Op::kMatrixLoad:
             return OperationKind::kNone;
-        case Op::kUDiv:
-        case Op::kSDiv:
-        case Op::kURem:
-        case Op::kSRem:
-        case Op::kSMod:
-        case Op::kFDiv:
-        case Op::kFRem:
-        case Op::kFMod:
-            return OperationKind::kDivision;
         default:
             return OperationKind::kSimple;
     }

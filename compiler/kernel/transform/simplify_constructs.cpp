@@ -1,4 +1,5 @@
 // Constructs whose course is known: taken apart, hoisted, flattened to selects, unwound.
+#include "compiler/kernel/ir/divisions.h"
 #include "compiler/kernel/transform/simplifier.h"
 
 namespace fornax::kernel {
@@ -12,18 +13,10 @@ constexpr size_t kMaxFlattenedOperations = 6;
 
 // Not much more than an addition on any host.
 bool IsCheap(Op op) {
-    if (!HasProperty(op, kPure) || InfoOf(op).results != 1) {
+    if (!HasProperty(op, kPure) || InfoOf(op).results != 1 || IsDivision(op)) {
         return false;
     }
     switch (op) {
-        case Op::kUDiv:
-        case Op::kSDiv:
-        case Op::kURem:
-        case Op::kSRem:
-        case Op::kSMod:
-        case Op::kFDiv:
-        case Op::kFRem:
-        case Op::kFMod:
         case Op::kSqrt:
         case Op::kRSqrt:
         case Op::kBitReverse:
