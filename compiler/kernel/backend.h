@@ -35,6 +35,8 @@ struct CompiledObject {
     CacheEntryFacts facts;
     std::vector<uint8_t> object;            // for LoadedObject
     std::unique_ptr<PendingObject> better;  // null: there is none
+    // The processor time that `better` will probably take.
+    std::chrono::nanoseconds better_takes{0};
 };
 
 // Quick code is several times faster to make and slower to run.

@@ -276,7 +276,7 @@ Result<KernelPtr> Compiler::AddTiered(State& state,
             abandoned->Abandon();
         }
     };
-    state.background.Add({run_time, job});
+    state.background.Add({run_time, job, compiled.better_takes});
     return KernelPtr(std::move(kernel));
 }
 

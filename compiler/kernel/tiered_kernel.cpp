@@ -114,7 +114,7 @@ void BackgroundQueue::Add(Job job) {
         }
         if (thread_.joinable()) {
             jobs_.push_back(std::move(job));
-            last_activity_ = std::chrono::steady_clock::now();
+            last_added_ = last_activity_ = std::chrono::steady_clock::now();
             dropped = TakeOrphans();
         } else {
             dropped.push_back(std::move(job));
@@ -146,24 +146,35 @@ std::vector<BackgroundQueue::Job> BackgroundQueue::TakeOrphans() {
 
 std::optional<BackgroundQueue::Job> BackgroundQueue::Take() {
     using std::chrono::nanoseconds;
+    if (jobs_.empty()) {
+        return std::nullopt;
+    }
     const auto now = std::chrono::steady_clock::now();
+    const bool is_idle = has_idle_processor_();
+    const bool is_settled = now >= last_added_ + kSettled;
     nanoseconds sum{0};
     size_t best = 0;
     std::optional<nanoseconds> most;
+    bool pays = false;
     for (size_t i = 0; i < jobs_.size(); ++i) {
         const std::optional<nanoseconds> time = jobs_[i].run_time();
         sum += std::min(time.value_or(nanoseconds(0)), nanoseconds(kWorthIt));
-        if (time > most) {  // no time is the least
+        const nanoseconds least = is_idle      ? nanoseconds(0)
+                                  : is_settled ? jobs_[i].takes / kRepeats
+                                               : jobs_[i].takes;
+        const bool this_pays = time >= std::max<nanoseconds>(kWorthIt, least);
+        // No time is the least.
+        if (std::pair(this_pays, time) > std::pair(pays, most)) {
             best = i;
             most = time;
+            pays = this_pays;
         }
     }
     if (sum != run_time_) {
         run_time_ = sum;
         last_activity_ = now;
     }
-    const bool is_turn = most >= kWorthIt || ending_ || now >= last_activity_ + kCalm;
-    if (jobs_.empty() || !is_turn) {
+    if (!pays && !ending_ && !(is_idle && now >= last_activity_ + kCalm)) {
         return std::nullopt;
     }
     Job job = std::move(jobs_[best]);

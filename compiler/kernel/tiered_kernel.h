@@ -17,6 +17,7 @@
 #include "compiler/kernel/cache_entry.h"
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/compiled_kernel.h"
+#include "compiler/kernel/idle_processors.h"
 
 namespace fornax::kernel {
 
@@ -60,9 +61,13 @@ class TieredKernel : public CompiledKernel {
 // Jobs for one thread, which starts with the first. Of one process (base/per_process.h).
 //
 // The job goes first whose kernel has run longest. Where all processors are busy a compilation
-// takes from what runs, so it had better pay: jobs of kernels that have hardly run wait until no
-// kernel has come and none has run for a while, or for the queue's end. Those of kernels that no
-// longer exist, which only fill the cache, are the last of them.
+// takes from what runs, so it has to pay. As long as kernels keep coming, one is compiled when its
+// baseline tier has run for as long as the compilation will probably take, which costs no more than
+// twice what would be best whatever comes (the ski-rental problem). Once no kernel has come for a
+// while the same ones will run again and again, and a part of that time is enough; so it is where
+// a processor is idle. Kernels that have hardly run wait until a processor is idle, no kernel has
+// come and none has run for a while, or for the queue's end. Those that no longer exist, whose code
+// only fills the cache, are the last of them.
 class BackgroundQueue {
   public:
     struct Job {
@@ -70,15 +75,26 @@ class BackgroundQueue {
         std::function<std::optional<std::chrono::nanoseconds>()> run_time;
         // `run` is false when the job is only told that it will never run.
         std::function<void(bool run)> work;
+        // The processor time that the work will probably take.
+        std::chrono::nanoseconds takes{0};
     };
-    // A kernel that has run so long is worth its compilation, which takes tens of times as much.
+    // A kernel that has run so long is worth the time of a processor that is idle.
     static constexpr std::chrono::milliseconds kWorthIt{1};
-    // What the jobs of other kernels wait for.
+    // No kernel has come for so long: those that there are will run again.
+    static constexpr std::chrono::milliseconds kSettled{500};
+    // How many times as long as until then they are expected to run.
+    static constexpr int kRepeats = 8;
+    // What the jobs of kernels that have hardly run wait for.
     static constexpr std::chrono::milliseconds kCalm{250};
     // How many jobs of destroyed kernels are kept; the oldest beyond that are dropped.
     static constexpr size_t kMaxOrphans = 256;
 
-    BackgroundQueue() = default;
+    // `has_idle_processor` is asked by the queue's thread, again and again while there are jobs.
+    explicit BackgroundQueue(std::function<bool()> has_idle_processor)
+        : has_idle_processor_(std::move(has_idle_processor)) {}
+    // Asks the machine.
+    BackgroundQueue()
+        : BackgroundQueue([idle = IdleProcessors()]() mutable { return idle.Any(); }) {}
     BackgroundQueue(const BackgroundQueue&) = delete;
     BackgroundQueue& operator=(const BackgroundQueue&) = delete;
     // Goes on for a second at most, so that what a short program has compiled is there at its next
@@ -94,9 +110,11 @@ class BackgroundQueue {
     // Removes what exceeds kMaxOrphans. `mutex_` is held.
     std::vector<Job> TakeOrphans();
 
+    const std::function<bool()> has_idle_processor_;
     std::mutex mutex_;  // guards what follows
     std::condition_variable changed_;
     std::deque<Job> jobs_;  // in the order in which they came
+    std::chrono::steady_clock::time_point last_added_;
     // When a job came, or the kernels of jobs_ were seen to have run for another time in sum.
     std::chrono::steady_clock::time_point last_activity_;
     std::chrono::nanoseconds run_time_{0};

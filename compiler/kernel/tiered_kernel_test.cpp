@@ -301,24 +301,29 @@ using Clock = std::chrono::steady_clock;
 // A queue whose thread is held by a first job until Release().
 class BackgroundQueueTest : public testing::Test {
   protected:
-    BackgroundQueueTest() : queue_(std::in_place) {
+    BackgroundQueueTest() : queue_(std::in_place, [this] { return is_idle_.load(); }) {
         std::promise<void> holds;
         queue_->Add({[] { return std::optional(BackgroundQueue::kWorthIt); },
                      [&](bool) {
                          holds.set_value();
                          release_.get_future().wait();
-                     }});
+                     },
+                     0ms});
         holds.get_future().wait();
     }
 
     // A job of a kernel that has run for `time`, or that is gone.
-    void Add(int number, std::optional<std::chrono::nanoseconds> time) {
+    void Add(int number,
+             std::optional<std::chrono::nanoseconds> time,
+             std::chrono::nanoseconds takes = 0ms) {
         queue_->Add({[time] { return time; },
-                     [this, number](bool run) { (run ? ran_ : dropped_).push_back(number); }});
+                     [this, number](bool run) { (run ? ran_ : dropped_).push_back(number); },
+                     takes});
     }
     void Release() { release_.set_value(); }
 
     std::promise<void> release_;
+    std::atomic<bool> is_idle_ = true;
     std::vector<int> ran_, dropped_;
     std::optional<BackgroundQueue> queue_;
 };
@@ -364,6 +369,81 @@ TEST_F(BackgroundQueueTest, AKernelThatKeepsRunningIsCompiledInTheMidst) {
     queue_->Add(Begins([&] { return std::chrono::microseconds(microseconds += 90); }, begun));
     EXPECT_EQ(begun.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
     EXPECT_GE(microseconds, 1000);
+}
+
+// Without an idle processor a compilation has to be worth what it takes.
+TEST_F(BackgroundQueueTest, OnABusyMachineAKernelRunsForAsLongAsItsCompilationTakes) {
+    std::promise<Clock::time_point> begun;
+    std::atomic<int64_t> milliseconds = 12;  // less than an eighth
+    is_idle_ = false;
+    BackgroundQueue::Job job =
+        Begins([&] { return std::chrono::milliseconds(milliseconds.load()); }, begun);
+    job.takes = 100ms;
+    Release();
+    queue_->Add(std::move(job));
+    std::future<Clock::time_point> begins = begun.get_future();
+    EXPECT_EQ(begins.wait_for(2 * BackgroundQueue::kSettled), std::future_status::timeout);
+    // Others that come let it wait.
+    milliseconds = 99;
+    for (int i = 0; i < 8; ++i) {
+        Add(i, 0ms);
+        EXPECT_EQ(begins.wait_for(BackgroundQueue::kSettled / 4), std::future_status::timeout);
+    }
+    milliseconds = 100;
+    EXPECT_EQ(begins.wait_for(BackgroundQueue::kSettled / 2), std::future_status::ready);
+}
+
+TEST_F(BackgroundQueueTest, OnceNoneComesAnEighthIsEnough) {
+    std::promise<Clock::time_point> begun;
+    is_idle_ = false;
+    BackgroundQueue::Job job = Begins([] { return 13ms; }, begun);
+    job.takes = 100ms;
+    Release();
+    const Clock::time_point start = Clock::now();
+    queue_->Add(std::move(job));
+    EXPECT_GE(begun.get_future().get() - start, BackgroundQueue::kSettled);
+}
+
+TEST_F(BackgroundQueueTest, AnIdleProcessorIsUsed) {
+    std::promise<Clock::time_point> little, nothing;
+    BackgroundQueue::Job job = Begins([] { return 1ms; }, little);
+    job.takes = 100ms;
+    is_idle_ = false;
+    Release();
+    queue_->Add(std::move(job));
+    queue_->Add(Begins([] { return 0ms; }, nothing));
+    std::future<Clock::time_point> little_begins = little.get_future();
+    std::future<Clock::time_point> nothing_begins = nothing.get_future();
+    EXPECT_EQ(little_begins.wait_for(2 * BackgroundQueue::kCalm), std::future_status::timeout);
+    is_idle_ = true;
+    EXPECT_LT(little_begins.get(), nothing_begins.get());
+}
+
+// Of several the job goes first that pays, though others have run longer.
+TEST_F(BackgroundQueueTest, OnABusyMachineWhatPaysGoesFirst) {
+    is_idle_ = false;
+    Add(1, 50ms, 100ms);
+    Add(2, 20ms, 10ms);
+    Add(3, 70ms, 60ms);
+    Release();
+    queue_.reset();
+    EXPECT_THAT(ran_, testing::ElementsAre(3, 2, 1));
+}
+
+TEST(IdleProcessors, ReadsTheFirstLine) {
+    const auto ticks = [](int64_t count) {
+        return std::chrono::milliseconds(count * 1000 / sysconf(_SC_CLK_TCK));
+    };
+    EXPECT_EQ(ParseIdleTime("cpu  10 20 30 400 50 6 7 8 9 10\ncpu0 1 2 3 4 5"), ticks(450));
+    EXPECT_EQ(ParseIdleTime("cpu 1 2 3 4 5"), ticks(9));
+    EXPECT_EQ(ParseIdleTime("cpu0 1 2 3 4 5"), std::nullopt);
+    EXPECT_EQ(ParseIdleTime("cpu 1 2 3"), std::nullopt);
+    EXPECT_EQ(ParseIdleTime(""), std::nullopt);
+}
+
+TEST(IdleProcessors, NothingIsKnownAtFirst) {
+    IdleProcessors processors;
+    EXPECT_FALSE(processors.Any());
 }
 
 TEST_F(BackgroundQueueTest, TellsWhatItDropsAtItsEnd) {
