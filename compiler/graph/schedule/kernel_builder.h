@@ -17,6 +17,9 @@
 
 namespace fornax::graph {
 
+// The most scalars that one kernel holds.
+inline constexpr size_t kMostScalars = 400;
+
 class KernelBuilder {
   public:
     // `realized` says by value index which values are in memory; both outlive the builder.

@@ -16,9 +16,8 @@ Indices AxisLast(Indices index, size_t axis) {
 
 namespace {
 
-// The most operands of a concatenation, and the most scalars of these, in one kernel.
+// The most operands of a concatenation in one kernel.
 constexpr size_t kMaxNeighbours = 16;
-constexpr size_t kMaxScalars = 400;
 
 // What computing an operand takes.
 struct Part {
@@ -55,7 +54,7 @@ void AddConcat(const Graph& graph,
         while (end < std::min(parts.size(), first + kMaxNeighbours) &&
                graph.ShapeOf(node.operands[end]) == shape && !parts[first].read.empty() &&
                parts[end].read == parts[first].read &&
-               scalars + parts[end].scalars <= kMaxScalars) {
+               scalars + parts[end].scalars <= kMostScalars) {
             scalars += parts[end++].scalars;
         }
         KernelBuilder builder(graph, realized, "concat");

@@ -24,8 +24,6 @@ constexpr double kPriceOfMemory = 40;
 constexpr double kCheap = 4;
 // An element whose place along a row comes from memory: neighbours are loaded one by one.
 constexpr double kCostOfGather = 12;
-// The most scalars that one kernel holds.
-constexpr size_t kMaxScalars = 400;
 // The most simple operations that are inlined into one value.
 constexpr double kMaxInlinedCost = 160;
 
@@ -531,7 +529,7 @@ class Realizer {
     // The kernel that computes a value.
     KernelBuilder BuilderOf(ValueId value) {
         result_.realized[value.value()] = false;  // computed, not loaded
-        KernelBuilder builder(graph_, result_.realized, "", kMaxScalars);
+        KernelBuilder builder(graph_, result_.realized, "", kMostScalars);
         const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(value));
         builder.Store(value, index, builder.At(value, index));
         result_.realized[value.value()] = true;
@@ -546,7 +544,7 @@ class Realizer {
     };
     MappingChoice MappingOf(ValueId value, const std::set<ValueId>& once) {
         KernelBuilder builder = BuilderOf(value);
-        if (builder.size() > kMaxScalars) {
+        if (builder.size() > kMostScalars) {
             return {std::nullopt, Obstacle::kTooLarge};
         }
         if (!FitsOneKernel(builder.kernel())) {

@@ -10,6 +10,7 @@
 #include "compiler/graph/schedule/plan_builder.h"
 #include "compiler/graph/schedule/realize.h"
 #include "compiler/graph/schedule/recurrence.h"
+#include "compiler/graph/schedule/row_groups.h"
 
 namespace fornax::graph {
 namespace {
@@ -17,7 +18,11 @@ namespace {
 class Scheduler {
   public:
     Scheduler(const Graph& graph, std::vector<bool> realized, bool serial)
-        : graph_(graph), realized_(std::move(realized)), serial_(serial), plan_(graph, !serial) {}
+        : graph_(graph),
+          realized_(std::move(realized)),
+          serial_(serial),
+          groups_(graph, realized_, serial),
+          plan_(graph, !serial) {}
 
     Result<Plan> Run(std::vector<Boundary>* boundaries) {
         AddStates();
@@ -117,7 +122,12 @@ class Scheduler {
             case NodeClass::kReduction:
                 break;
         }
-        if (realized_[node.results[0].value()]) {
+        if (!realized_[node.results[0].value()] || groups_.IsStored(node.results[0])) {
+            return;
+        }
+        if (std::optional<KernelBuilder> group = groups_.KernelOf(node)) {
+            plan_.AddDispatch(node.name, *group);
+        } else {
             AddRoot(node);
         }
     }
@@ -227,6 +237,7 @@ class Scheduler {
     const Graph& graph_;
     std::vector<bool> realized_;
     const bool serial_;
+    RowGroups groups_;
     PlanBuilder plan_;
     std::map<std::string, ValueId> states_;  // the value that reads each
     std::map<std::string, BlockId> state_blocks_;

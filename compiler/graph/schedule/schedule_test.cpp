@@ -169,7 +169,7 @@ TEST(Schedule, ActivationsOfSeveralReadersJoinTheReduction) {
     output "s" %5
 }
 )"),
-                ElementsAre("product [64,400] sigmoid", "row [64]", "flat [64,400]"));
+                ElementsAre("product [64,400] sigmoid", "row [64] [64,400]"));
 }
 
 // A concatenation copies: what its operands are made of joins their reductions.
@@ -217,6 +217,32 @@ TEST(Schedule, QueriesOfAnAttentionKeepTheirSums) {
 }
 )"),
                 ElementsAre("flat [2,32,64]", "product [2,32,64] exp exp"));
+}
+
+// Numbers rounded to bytes in blocks, with the scale of each block and its sum.
+std::string RoundedBlocks(int rows) {
+    return fmt::format(R"(graph "blocks" {{
+    %0 = input "x" f32[{0},64]
+    %1 = map "magnitude" (%0) {{function = abs}} : f32[{0},64]
+    %2 = reduce "scale" (%1) {{combine = max, axes = [1]}} : f32[{0}]
+    %3 = reshape "column" (%2) {{shape = [{0},1]}} : f32[{0},1]
+    %4 = broadcast "scales" (%3) {{shape = [{0},64]}} : f32[{0},64]
+    %5 = map "part" (%0, %4) {{function = div}} : f32[{0},64]
+    %6 = cast "code" (%5) {{to = i8}} : i8[{0},64]
+    %7 = cast "number" (%6) {{to = f32}} : f32[{0},64]
+    %8 = reduce "sum" (%7) {{combine = sum, axes = [1]}} : f32[{0}]
+    output "scale" %2
+    output "code" %6
+    output "sum" %8
+}}
+)",
+                       rows);
+}
+
+TEST(Schedule, ValuesOfTheSameRowsComeFromOneKernel) {
+    EXPECT_THAT(KernelsOf(RoundedBlocks(64)), ElementsAre("row [64] [64,64] [64]"));
+    // Of many rows the sum reads the codes: computing them again would take longer.
+    EXPECT_THAT(KernelsOf(RoundedBlocks(512)), ElementsAre("row [512] [512,64]", "row [512]"));
 }
 
 // What one kernel uses twice at a point it computes once.
