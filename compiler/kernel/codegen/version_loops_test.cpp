@@ -80,8 +80,8 @@ struct Case {
 
 constexpr Case kCases[] = {
     {"all turns", 0, 4, 0, 64},
-    {"one turn", 0, 1, 0, 8},
-    {"no turn", 0, 0, 0, 8},
+    {"one iteration", 0, 1, 0, 8},
+    {"no iteration", 0, 0, 0, 8},
     {"places that are not those of blocks", 3, 4, 0, 64},
     {"only the second load is not", 0, 4, 0, 61},
     {"lanes that leave", 0, 3, 2, 64},
@@ -132,7 +132,7 @@ TEST(VersionLoops, ALoopOfGuessedLoadsHasTwoVersions) {
     for (const uint32_t lanes : {32u, 64u}) {
         const Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes);
         ASSERT_TRUE(native.ok());
-        EXPECT_NE(native->optimized_llvm_ir().find("turn.versioned"), std::string::npos) << lanes;
+        EXPECT_NE(native->optimized_llvm_ir().find("iteration.versioned"), std::string::npos) << lanes;
     }
 }
 

@@ -38,7 +38,7 @@ size_t Count(const std::string& text, const std::string& word) {
     return count;
 }
 
-TEST(EvenDivisions, AQuotientIsAskedFor) {
+TEST(VersionDivisions, AQuotientIsAskedFor) {
     ExpectPassAndCompact([](ir::Kernel& kernel) { VersionDivisions(kernel); },
                          std::string(kPrologue) + R"(
     %q:i32 = udiv %i, %s
@@ -67,7 +67,7 @@ TEST(EvenDivisions, AQuotientIsAskedFor) {
 )");
 }
 
-TEST(EvenDivisions, GuardsBelongToTheQuestion) {
+TEST(VersionDivisions, GuardsBelongToTheQuestion) {
     const std::string text = After(R"(
     scope @0 {
       %out:bool = ule %s, %i
@@ -85,7 +85,7 @@ TEST(EvenDivisions, GuardsBelongToTheQuestion) {
     EXPECT_EQ(Count(text, "store_buffer"), 2u) << text;
 }
 
-TEST(EvenDivisions, GuardsOneAfterAnother) {
+TEST(VersionDivisions, GuardsOneAfterAnother) {
     const std::string part = R"(
       %out#:bool = ule %s, %i#
       if %out# { exit @# %i# }
@@ -107,7 +107,7 @@ TEST(EvenDivisions, GuardsOneAfterAnother) {
     EXPECT_EQ(Count(text, "store_buffer"), 4u) << text;
 }
 
-TEST(EvenDivisions, OnesThatAreSparedOrMultiplied) {
+TEST(VersionDivisions, OnesThatAreSparedOrMultiplied) {
     const std::string text = After(R"(
     %less:bool = ult %i, %s
     %q:i32 = if %less {
@@ -144,7 +144,7 @@ TEST(EvenDivisions, OnesThatAreSparedOrMultiplied) {
     EXPECT_EQ(Count(text, "umul_extended"), 3u) << text;
 }
 
-TEST(EvenDivisions, OthersStay) {
+TEST(VersionDivisions, OthersStay) {
     const std::string store = " store_buffer %o, %q, %l align(4) return";
     EXPECT_EQ(After("%q:i32 = udiv %w, %s" + store), "");
     EXPECT_EQ(After("%q:i32 = udiv %i, %four" + store), "");

@@ -66,7 +66,7 @@ constexpr Sizes kSizes[] = {{0, 64, 190, 3},
                             {0, 1000, 192, 2},
                             {0xffffff80u, 64, 60, 1}};
 
-TEST(EmitEvenDivisions, RowsAndPlacesInThem) {
+TEST(EmitDivisions, RowsAndPlacesInThem) {
     const ir::Kernel kernel = Versioned(R"(
     scope @0 {
       %out_of:bool = ule %n, %i
@@ -92,7 +92,7 @@ TEST(EmitEvenDivisions, RowsAndPlacesInThem) {
     }
 }
 
-TEST(EmitEvenDivisions, RemaindersOfRemainders) {
+TEST(EmitDivisions, RemaindersOfRemainders) {
     const ir::Kernel kernel = Versioned(R"(
     %inside:bool = ult %i, %n
     if %inside {
@@ -126,7 +126,7 @@ TEST(EmitEvenDivisions, RemaindersOfRemainders) {
 }
 
 // As compilers and libraries divide by numbers that come with their inverse.
-TEST(EmitEvenDivisions, ByAnInverse) {
+TEST(EmitDivisions, ByAnInverse) {
     const ir::Kernel kernel = Versioned(R"(
     %inside:bool = ult %i, %n
     if %inside {
@@ -150,7 +150,7 @@ TEST(EmitEvenDivisions, ByAnInverse) {
     }
 }
 
-TEST(EmitEvenDivisions, SignedNumbers) {
+TEST(EmitDivisions, SignedNumbers) {
     const ir::Kernel kernel = Versioned(R"(
     %inside:bool = slt %i, %n
     if %inside {
