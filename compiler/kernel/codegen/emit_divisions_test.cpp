@@ -181,5 +181,30 @@ TEST(EmitDivisions, SignedNumbers) {
     }
 }
 
+// Lanes that go backwards in what is left of a division.
+TEST(EmitDivisions, ProductsByNegativeNumbers) {
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(16) robust", kPrologue, R"(
+    %minus:i32 = const -1
+    %last:i32 = const 99
+    %rest:i32 = urem %i, %s
+    %back:i32 = imul %rest, %minus
+    %element:i32 = iadd %back, %last
+    %from:i32 = shl %element, %two
+    %v:i32 = load_buffer %in, %from align(4)
+    store_buffer %out, %near, %v align(4)
+    return
+)");
+    for (const uint32_t size : {64u, 100u, 48u, 7u}) {
+        std::vector<uint32_t> wanted;
+        for (uint32_t i = 0; i < 128; ++i) {
+            wanted.push_back(Counting(100)[99 - i % size]);
+        }
+        ForEachWidth(kernel, {Counting(100), std::vector<uint32_t>(128, 7)},
+                     {.groups = {2, 1, 1}, .push_constants = {0, size, 0, 0}},
+                     [&](const Buffers& results) { ASSERT_EQ(results[1], wanted); });
+    }
+}
+
 }  // namespace
 }  // namespace fornax::kernel

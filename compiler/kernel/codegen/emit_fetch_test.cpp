@@ -134,7 +134,7 @@ TEST(Fetch, TheNextWorkgroupsRow) {
     EXPECT_EQ(Fetches(RowKernel(row, "")), Count(0, 0));
 }
 
-// Rows of blocks that only one workgroup reads, found by a guess. The next workgroup's row may be
+// Rows of blocks that only one workgroup reads, found by speculation. The next workgroup's row may be
 // any distance away, and this one too short for the processor to see it coming.
 TEST(Fetch, RowsThatGoByOnce) {
     auto row = [](const std::string& first) {

@@ -1,6 +1,6 @@
 // Memory: regions, bounds, and loads and stores. An access is planned first (access/access_plan.h):
 // one to one address is emitted here, one by runs of memory in emit_plan.cpp; anything else is
-// tried as a speculation (emit_guessed.cpp) or becomes a gather or scatter.
+// tried as a speculation (emit_speculated.cpp) or becomes a gather or scatter.
 #include <algorithm>
 
 #include <llvm/IR/IntrinsicsX86.h>
@@ -376,7 +376,7 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
         values = LoadUniform(region, offset.scalar, type, count);
     } else if (!plan.by_lane()) {
         values = LoadPlanned({region, offset, plan, offsets}, type, count, packed);
-    } else if (region.by_lane || !LoadGuessed(region, offset_id, type, count, values, packed)) {
+    } else if (region.by_lane || !LoadSpeculated(region, offset_id, type, count, values, packed)) {
         values = Gather(region, offsets(), type, count);
     }
     if (region.is_volatile) {
@@ -412,7 +412,7 @@ void Emitter::EmitStore(const MemoryRegion& region,
         if (!plan.by_lane()) {
             Value* packed = plan.is_packed ? Packed(values) : nullptr;
             StorePlanned({region, offset, plan, offsets}, vectors, packed);
-        } else if (region.by_lane || !StoreGuessed(region, offset_id, vectors)) {
+        } else if (region.by_lane || !StoreSpeculated(region, offset_id, vectors)) {
             Scatter(region, offsets(), vectors);
         }
     }

@@ -9,7 +9,7 @@
 //   emit_memory.cpp   memory, and accesses to one address
 //   emit_plan.cpp     accesses by plan: runs of memory and shuffles
 //   emit_gather.cpp, emit_narrow.cpp  words, and 8- and 16-bit elements, at irregular places
-//   emit_rows.cpp, emit_guessed.cpp  runs of a lane, transposed; places that turn out regular
+//   emit_rows.cpp, emit_speculated.cpp  runs of a lane, transposed; places that turn out regular
 //   emit_packed.cpp   runs of elements that stay in the order of memory
 //   emit_permute.cpp  shuffles of any length
 //   emit_global.cpp   device addresses, buffers that differ between lanes, loops over lanes
@@ -34,10 +34,10 @@
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/analysis/streams.h"
+#include "compiler/kernel/codegen/assumption_check.h"
 #include "compiler/kernel/codegen/current_shapes.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
-#include "compiler/kernel/codegen/guess_check.h"
 #include "compiler/kernel/codegen/memory_region.h"
 #include "compiler/kernel/codegen/prefetch_plan.h"
 #include "compiler/kernel/codegen/region_counters.h"
@@ -340,22 +340,22 @@ class Emitter {
                    llvm::ArrayRef<llvm::Value*> words);
     uint32_t TransposedLanes() const;
 
-    // --- emit_guessed.cpp ---
-    bool LoadGuessed(const MemoryRegion& region,
-                     ir::ValueId offset,
-                     llvm::Type* type,
-                     size_t count,
-                     Values& results,
-                     llvm::Value*& packed);
-    bool StoreGuessed(const MemoryRegion& region,
-                      ir::ValueId offset,
-                      llvm::ArrayRef<llvm::Value*> values);
-    std::optional<GuessedPattern> GuessPattern(ir::ValueId offset);
-    llvm::Value* HavePattern(const MemoryRegion& region,
-                             GuessedPattern& pattern,
-                             ir::ValueId offset,
-                             uint64_t bytes);
-    bool IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes);
+    // --- emit_speculated.cpp ---
+    bool LoadSpeculated(const MemoryRegion& region,
+                        ir::ValueId offset,
+                        llvm::Type* type,
+                        size_t count,
+                        Values& results,
+                        llvm::Value*& packed);
+    bool StoreSpeculated(const MemoryRegion& region,
+                         ir::ValueId offset,
+                         llvm::ArrayRef<llvm::Value*> values);
+    std::optional<SpeculatedPattern> SpeculatePattern(ir::ValueId offset);
+    llvm::Value* PatternHolds(const MemoryRegion& region,
+                              SpeculatedPattern& pattern,
+                              ir::ValueId offset,
+                              uint64_t bytes);
+    bool IsStreamed(const SpeculatedPattern& pattern, ir::ValueId offset, uint64_t bytes);
 
     // --- emit_packed.cpp ---
     struct PackedLoad {

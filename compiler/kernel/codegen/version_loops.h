@@ -5,7 +5,7 @@
 
 namespace fornax::kernel {
 
-// A test that nearly always goes one way, as that of assumptions about lanes (guess_check.h),
+// A test that nearly always goes one way, as that of assumptions about lanes (assumption_check.h),
 // often compares what grows evenly from iteration to iteration. Such tests of an innermost loop are
 // made before it: they say how many iterations pass them all. A copy of the loop without the tests
 // runs these iterations, as long as, at the start of an iteration, all lanes are there for which a

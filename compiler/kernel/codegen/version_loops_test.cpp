@@ -126,7 +126,7 @@ TEST(VersionLoops, TurnsThatPassTheTestsAndOthers) {
 }
 
 // Else the test above says nothing.
-TEST(VersionLoops, ALoopOfGuessedLoadsHasTwoVersions) {
+TEST(VersionLoops, ALoopOfSpeculatedLoadsHasTwoVersions) {
     const ir::Kernel kernel =
         TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(16) robust", kPrologue, kBody);
     for (const uint32_t lanes : {32u, 64u}) {
