@@ -571,23 +571,23 @@ void Emitter::EmitLocal(const ir::Instruction& inst) {
         lane_bytes.push_back(static_cast<int64_t>(lane * element));
     }
     Value* index = Vector(index_id);
-    Value* kept_mask = mask_;
+    Value* mask = mask_;
     if (!proven) {
         if (!load) {
-            mask_ = builder_.CreateAnd(Mask(), builder_.CreateICmpULE(index, Splat(last)));
+            mask = builder_.CreateAnd(Mask(), builder_.CreateICmpULE(index, Splat(last)));
         }
         index = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, Splat(last));
     }
     Value* row_bytes = Splat(builder_.getInt32(static_cast<uint32_t>(row)));
     Value* offsets = builder_.CreateAdd(builder_.CreateMul(index, row_bytes),
                                         LaneConstants(builder_.getInt32Ty(), lane_bytes));
+    const MaskScope in_rows(*this, mask);
     if (load) {
         Set(inst.results[0], narrow(Gather(region, offsets, type, 1)[0]));
     } else {
         Value* value = widen(Vector(inst.operands[1]));
         Scatter(region, offsets, {value});
     }
-    mask_ = kept_mask;
 }
 
 }  // namespace fornax::kernel

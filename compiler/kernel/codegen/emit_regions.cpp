@@ -379,11 +379,12 @@ void Emitter::EmitItemsUnmasked(std::span<const SegmentItem> items, Value* all) 
     BasicBlock* some = NewBlock("some_lanes");
     EmitMaybe(all, full, some, true);
     builder_.SetInsertPoint(full);
-    Value* mask = std::exchange(mask_, nullptr);
-    EmitItems(items);
-    BranchTo(segment_end_);
+    {
+        const MaskScope unmasked(*this, nullptr);
+        EmitItems(items);
+        BranchTo(segment_end_);
+    }
     builder_.SetInsertPoint(some);
-    mask_ = mask;
 }
 
 bool Emitter::WorthCopying(std::span<const SegmentItem> items) const {

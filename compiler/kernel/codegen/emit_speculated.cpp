@@ -130,10 +130,8 @@ bool Emitter::LoadSpeculated(const MemoryRegion& region,
     results = PackedEitherWay(
         holds, "load_speculated",
         [&] {
-            Value* mask = std::exchange(mask_, nullptr);
-            Values values = LoadPlanned({inside, offset, plan, offsets}, type, count, packed);
-            mask_ = mask;
-            return values;
+            const MaskScope unmasked(*this, nullptr);
+            return LoadPlanned({inside, offset, plan, offsets}, type, count, packed);
         },
         [&] { return Gather(region, offsets(), type, count); }, packed);
     return true;
@@ -162,9 +160,8 @@ bool Emitter::StoreSpeculated(const MemoryRegion& region,
     EitherWay(
         holds, "store_speculated",
         [&] {
-            Value* mask = std::exchange(mask_, nullptr);
+            const MaskScope unmasked(*this, nullptr);
             StorePlanned({inside, offset, plan, offsets}, values, nullptr);
-            mask_ = mask;
             return Values();
         },
         [&] {

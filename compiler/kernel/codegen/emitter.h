@@ -11,7 +11,7 @@
 //   emit_gather.cpp, emit_narrow.cpp  words, and 8- and 16-bit elements, at irregular places
 //   emit_rows.cpp, emit_speculated.cpp  runs of a lane, transposed; places that turn out regular
 //   emit_packed.cpp   runs of elements that stay in the order of memory
-//   emit_permute.cpp  shuffles of any length
+//   vector_shuffles.h shuffles of any length
 //   emit_global.cpp   device addresses, buffers that differ between lanes, loops over lanes
 //   emit_atomic.cpp, region_counters.h  atomics; counters
 //   emit_subgroup.cpp operations between the lanes of a subgroup
@@ -27,6 +27,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/kernel/access/access_plan.h"
@@ -42,6 +43,7 @@
 #include "compiler/kernel/codegen/prefetch_plan.h"
 #include "compiler/kernel/codegen/region_counters.h"
 #include "compiler/kernel/codegen/segment_layouts.h"
+#include "compiler/kernel/codegen/vector_shuffles.h"
 #include "compiler/kernel/index/index_builder.h"
 
 namespace fornax::kernel {
@@ -76,6 +78,20 @@ class Emitter {
         llvm::AllocaInst* exited = nullptr;     // lanes that reached the merge
         llvm::AllocaInst* continued = nullptr;  // lanes that reached the continuing block
         llvm::AllocaInst* live = nullptr;       // Loop: lanes that run the next iteration
+    };
+
+    // Code under another mask, as long as this lives.
+    class MaskScope {
+      public:
+        MaskScope(Emitter& emitter, llvm::Value* mask)
+            : emitter_(emitter), outer_(std::exchange(emitter.mask_, mask)) {}
+        ~MaskScope() { emitter_.mask_ = outer_; }
+        MaskScope(const MaskScope&) = delete;
+        MaskScope& operator=(const MaskScope&) = delete;
+
+      private:
+        Emitter& emitter_;
+        llvm::Value* outer_;
     };
 
     // --- emit.cpp ---
@@ -210,7 +226,7 @@ class Emitter {
     void EmitStore(const MemoryRegion& region,
                    ir::ValueId offset,
                    std::span<const ir::ValueId> values);
-    using Values = llvm::SmallVector<llvm::Value*, 4>;
+    using Values = vectors::Values;
     // A lane each, made where it is needed.
     using LaneOffsets = llvm::function_ref<llvm::Value*()>;
     Values LoadUniform(const MemoryRegion& region,
@@ -302,12 +318,6 @@ class Emitter {
                            llvm::function_ref<llvm::Value*(llvm::ArrayRef<llvm::Value*>)> body);
 
     // --- emit_narrow.cpp ---
-    static llvm::Value* Lanes(llvm::Type* type, uint64_t value);
-    Values UnpackWords(llvm::ArrayRef<llvm::Value*> words,
-                       uint64_t skip,
-                       llvm::Type* type,
-                       size_t count);
-    Values PackWords(llvm::ArrayRef<llvm::Value*> elements, uint64_t bytes);
     llvm::Value* ElementMask(const MemoryRegion& region,
                              llvm::Value* offsets,
                              uint64_t at,
@@ -362,9 +372,6 @@ class Emitter {
         llvm::Value* packed = nullptr;
         llvm::Value* column = nullptr;  // the first element's vector, of the same emission
     };
-    llvm::Value* JoinAll(llvm::ArrayRef<llvm::Value*> vectors);
-    llvm::Value* Pack(llvm::ArrayRef<llvm::Value*> columns);
-    Values Unpack(llvm::Value* packed, size_t count);
     void StorePackedRows(const MemoryRegion& region,
                          llvm::Value* address,
                          llvm::ArrayRef<uint64_t> lane_bytes,
@@ -401,14 +408,6 @@ class Emitter {
     llvm::Value* LoadLane(const LaneArray& array, llvm::Value* lane);
     void StoreLane(const LaneArray& array, llvm::Value* lane, llvm::Value* value);
     void EmitLaneLoop(llvm::Value* mask, llvm::function_ref<void(llvm::Value* lane)> body);
-
-    // --- emit_permute.cpp ---
-    // Element i of the result is element pick[i] of the parts, counted through all of them, or
-    // anything if that is negative. Made of shuffles of two registers.
-    llvm::Value* Permute(llvm::ArrayRef<llvm::Value*> parts, llvm::ArrayRef<int> pick);
-    std::vector<llvm::Value*> PermuteToRegisters(llvm::ArrayRef<llvm::Value*> parts,
-                                                 llvm::ArrayRef<int> pick);
-    llvm::Value* Slice(llvm::Value* vector, unsigned first, unsigned count);
 
     // --- emit_atomic.cpp ---
     void EmitAtomic(const ir::Instruction& inst);
