@@ -501,8 +501,13 @@ void LaneSpeculation::CollectText(ir::ValueId value,
         return;
     }
     const ir::Instruction* inst = kernel_.Definition(value);
+    const auto add = [&](const std::string& condition) {
+        if (std::ranges::find(conditions, condition) == conditions.end()) {
+            conditions.push_back(condition);
+        }
+    };
     if (found->base == Base::kFromOwnLanes) {
-        conditions.push_back("%" + std::to_string(value.index) + " has them");
+        add("%" + std::to_string(value.index) + " has them");
     } else if (found->base != Base::kHeld && inst) {
         for (ir::ValueId operand : inst->operands) {
             CollectText(operand, seen, conditions);
@@ -515,22 +520,22 @@ void LaneSpeculation::CollectText(ir::ValueId value,
         const std::string number = std::to_string(assumed.number);
         switch (assumed.kind) {
             case Kind::kAtMost:
-                conditions.push_back(base + " <= " + number);
+                add(base + " <= " + number);
                 break;
             case Kind::kRoom:
-                conditions.push_back(base + " % " + size + " + " + number + " < " + size);
+                add(base + " % " + size + " + " + number + " < " + size);
                 break;
             case Kind::kRoomBelow:
-                conditions.push_back(base + " % " + other + " + " + number + " < " + other);
+                add(base + " % " + other + " + " + number + " < " + other);
                 break;
             case Kind::kMultiple:
-                conditions.push_back("stride of " + base + " % " + size + " == 0");
+                add("stride of " + base + " % " + size + " == 0");
                 break;
             case Kind::kIsOne:
-                conditions.push_back(base + " == 1");
+                add(base + " == 1");
                 break;
             case Kind::kNoCommonBits:
-                conditions.push_back("(" + base + " | " + other + ") & " + number + " == 0");
+                add("(" + base + " | " + other + ") & " + number + " == 0");
                 break;
         }
     }

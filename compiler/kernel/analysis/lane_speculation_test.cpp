@@ -66,7 +66,7 @@ TEST(LaneSpeculation, AssumptionsOfAllOperands) {
         %place:i32 = and %sum, %seven
         %from:i32 = imul %block, %bytes
         %v:i32 = iadd %from, %place)"),
-              "0..7 18..25; if %10 <= 4294967280, %10 % 8 + 7 < 8, %10 % 8 + 7 < 8");
+              "0..7 18..25; if %10 <= 4294967280, %10 % 8 + 7 < 8");
 }
 
 TEST(LaneSpeculation, ProductsByUniformValuesAreByOne) {

@@ -123,7 +123,7 @@ bool Emitter::LoadSpeculated(const MemoryRegion& region,
         inside.prefetch_distance = WorkgroupDistance(offset_id);
     }
     const auto offsets = [&] { return Vector(offset_id); };
-    recorder_.Form(AccessForm::kSpeculated, AccessCheck::kSpan, 0);
+    recorder_.Speculation([&] { return pattern->lanes.Text(offset_id); });
     Value* holds = PatternHolds(region, *pattern, offset_id, bytes);
     const Offset offset{
         .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
@@ -152,7 +152,7 @@ bool Emitter::StoreSpeculated(const MemoryRegion& region,
         return false;
     }
     const auto offsets = [&] { return Vector(offset_id); };
-    recorder_.Form(AccessForm::kSpeculated, AccessCheck::kSpan, 0);
+    recorder_.Speculation([&] { return pattern->lanes.Text(offset_id); });
     Value* holds = PatternHolds(region, *pattern, offset_id,
                                 type->getPrimitiveSizeInBits() / 8 * values.size());
     const Offset offset{
