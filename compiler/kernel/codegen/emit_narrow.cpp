@@ -1,5 +1,5 @@
 // Accesses of 8- and 16-bit elements at places that no pattern tells. x86 gathers and scatters
-// words only, and LLVM makes a ladder of branches of anything else: so elements are gathered as
+// words only, and LLVM makes scalarized branches of anything else: so elements are gathered as
 // parts of aligned words, which never cross into a page that the element itself is not on, or
 // taken lane by lane without branches.
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Workgroup-level control flow and the segments between barriers. Segments run for one subgroup
-// after the other; what lives from one to another has a home outside them.
+// after the other; what lives from one to another has a spill slot outside them.
 #include <algorithm>
 #include <cassert>
 #include <utility>

@@ -89,7 +89,7 @@ TEST(EmitSpeculated, RowsOfAnyLengthAndOrder) {
     }
 }
 
-// Weights in blocks of 18 bytes, whose number is a sum shifted down: sums that come out even, and
+// Weights in blocks of 18 bytes, whose number is a sum shifted down: sums that are divisible, and
 // such that do not.
 TEST(EmitSpeculated, BlocksBehindASumThatIsShifted) {
     constexpr char kBody[] = R"(
@@ -127,7 +127,7 @@ TEST(EmitSpeculated, BlocksBehindASumThatIsShifted) {
 }
 
 // Words of 32 bits that are loaded as halves, from blocks of 18 bytes with 16 of them: pieces of
-// four lanes where the sum comes out even.
+// four lanes where the sum is divisible.
 TEST(EmitSpeculated, HalvesOfWordsInBlocks) {
     constexpr char kBody[] = R"(
     %three:i32 = const 3

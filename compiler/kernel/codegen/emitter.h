@@ -9,14 +9,13 @@
 //   emit_memory.cpp   memory, and accesses to one address
 //   emit_plan.cpp     accesses by plan: runs of memory and shuffles
 //   emit_gather.cpp, emit_narrow.cpp  words, and 8- and 16-bit elements, at irregular places
-//   emit_rows.cpp, emit_speculated.cpp  runs of a lane, transposed; places that turn out regular
-//   emit_packed.cpp   runs of elements that stay in the order of memory
-//   vector_shuffles.h shuffles of any length
-//   emit_global.cpp   device addresses, buffers that differ between lanes, loops over lanes
-//   emit_atomic.cpp, region_counters.h  atomics; counters
-//   emit_subgroup.cpp operations between the lanes of a subgroup
-//   emit_fetch.cpp, emit_shared_code.cpp  prefetches and non-temporal stores; frequent functions
-//   emit_lane_reads.cpp  lanes that read lanes named at run time
+//   emit_rows.cpp, emit_speculated.cpp  runs of a lane, transposed; places that are probably
+//   regular emit_packed.cpp   runs of elements that stay in the order of memory vector_shuffles.h
+//   shuffles of any length emit_global.cpp   device addresses, buffers that differ between lanes,
+//   loops over lanes emit_atomic.cpp, region_counters.h  atomics; counters emit_subgroup.cpp
+//   operations between the lanes of a subgroup emit_fetch.cpp, emit_shared_code.cpp  prefetches and
+//   non-temporal stores; frequent functions emit_lane_reads.cpp  lanes that read lanes named at run
+//   time
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>

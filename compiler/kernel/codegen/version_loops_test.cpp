@@ -1,5 +1,6 @@
-// Loops of loads that a test lets be vectors, where the tests are made before the loop: all turns
-// pass them, none does, or those up to a wrapping index, the end of a buffer or a lane's leaving.
+// Loops of loads that a test lets be vectors, where the tests are made before the loop: all
+// iterations pass them, none does, or those up to a wrapping index, the end of a buffer or a lane's
+// leaving.
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/codegen/kernel_harness.h"
@@ -132,7 +133,8 @@ TEST(VersionLoops, ALoopOfSpeculatedLoadsHasTwoVersions) {
     for (const uint32_t lanes : {32u, 64u}) {
         const Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes);
         ASSERT_TRUE(native.ok());
-        EXPECT_NE(native->optimized_llvm_ir().find("iteration.versioned"), std::string::npos) << lanes;
+        EXPECT_NE(native->optimized_llvm_ir().find("iteration.versioned"), std::string::npos)
+            << lanes;
     }
 }
 

@@ -1,4 +1,5 @@
-// Second forms for vectors whose lanes share every quotient: what is asked, and what is left alone.
+// Specializations for vectors whose lanes share every quotient: what is asked, and what is left
+// alone.
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
@@ -79,7 +80,7 @@ TEST(VersionDivisions, GuardsBelongToTheQuestion) {
     }
     return
 )");
-    // In the second form only.
+    // In the specialization only.
     EXPECT_EQ(Count(text, "exit @"), 1u) << text;
     EXPECT_EQ(Count(text, "urem"), 1u) << text;
     EXPECT_EQ(Count(text, "store_buffer"), 2u) << text;
