@@ -461,7 +461,7 @@ std::string LaneSpeculation::Text(ir::ValueId value) {
     if (!found) {
         return "unknown";
     }
-    // Lanes that go on alike are one part: "0..60/4".
+    // Lanes that go on alike are one part: "0..60/4", or "8*0" for eight that have the same.
     const std::vector<int64_t>& at = found->lanes.offsets;
     std::string text;
     for (size_t first = 0; first < at.size();) {
@@ -470,10 +470,10 @@ std::string LaneSpeculation::Text(ir::ValueId value) {
             ++last;
         }
         const int64_t stride = last - first > 1 ? at[first + 1] - at[first] : 0;
-        text += (text.empty() ? "" : " ") + std::to_string(at[first]);
-        if (stride == 0) {
-            text += last - first > 1 ? "x" + std::to_string(last - first) : "";
-        } else {
+        text += text.empty() ? "" : " ";
+        text += stride == 0 && last - first > 1 ? std::to_string(last - first) + "*" : "";
+        text += std::to_string(at[first]);
+        if (stride != 0) {
             text += ".." + std::to_string(at[last - 1]);
             text += stride == 1 ? "" : "/" + std::to_string(stride);
         }

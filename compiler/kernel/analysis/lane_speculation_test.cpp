@@ -26,7 +26,7 @@ std::string OfValue(const std::string& body) {
 constexpr char kSum[] = "%sum:i32 = iadd %i, %n\n";  // value 10
 
 TEST(LaneSpeculation, WhatPatternsFollowNeedsNoAssumption) {
-    EXPECT_EQ(OfValue("%v:i32 = iadd %n, %n"), "0x16");
+    EXPECT_EQ(OfValue("%v:i32 = iadd %n, %n"), "16*0");
     EXPECT_EQ(OfValue("%v:i32 = iadd %i, %n"), "0..15");
     EXPECT_EQ(OfValue("%v:i32 = imul %i, %eight"), "0..120/8");
 }
@@ -34,11 +34,11 @@ TEST(LaneSpeculation, WhatPatternsFollowNeedsNoAssumption) {
 TEST(LaneSpeculation, QuotientsByConstants) {
     const std::string sum = kSum;
     EXPECT_EQ(OfValue(sum + "%c:i32 = const 3\n%v:i32 = lshr %sum, %c"),
-              "0x8 1x8; if %10 <= 4294967280, %10 % 8 + 7 < 8");
+              "8*0 8*1; if %10 <= 4294967280, %10 % 8 + 7 < 8");
     EXPECT_EQ(OfValue(sum + "%v:i32 = udiv %sum, %eight"),
-              "0x8 1x8; if %10 <= 4294967280, %10 % 8 + 7 < 8");
+              "8*0 8*1; if %10 <= 4294967280, %10 % 8 + 7 < 8");
     EXPECT_EQ(OfValue(sum + "%c:i32 = const 3\n%v:i32 = ashr %sum, %c"),
-              "0x8 1x8; if %10 <= 2147483632, %10 % 8 + 7 < 8");
+              "8*0 8*1; if %10 <= 2147483632, %10 % 8 + 7 < 8");
     EXPECT_EQ(OfValue(sum + "%c:i32 = const 12\n%v:i32 = urem %sum, %c"),
               "0..11 0..3; if %10 <= 4294967280, %10 % 12 + 11 < 12");
 }
@@ -50,10 +50,10 @@ TEST(LaneSpeculation, LowBits) {
 }
 
 TEST(LaneSpeculation, QuotientsBySizesOfRunTime) {
-    EXPECT_EQ(OfValue("%v:i32 = udiv %i, %n"), "0x16; if %5 % %7 + 15 < %7");
+    EXPECT_EQ(OfValue("%v:i32 = udiv %i, %n"), "16*0; if %5 % %7 + 15 < %7");
     EXPECT_EQ(OfValue("%v:i32 = urem %i, %n"), "0..15; if %5 % %7 + 15 < %7");
     // Nothing is known of signs.
-    EXPECT_EQ(OfValue("%v:i32 = sdiv %i, %n"), "0x16; if %10 has them");
+    EXPECT_EQ(OfValue("%v:i32 = sdiv %i, %n"), "16*0; if %10 has them");
 }
 
 // Blocks of 18 bytes for eight lanes, whose number is a sum shifted down.
@@ -88,7 +88,7 @@ TEST(LaneSpeculation, BitsBesideEachOther) {
 TEST(LaneSpeculation, WhatLanesLoad) {
     // All lanes load from one place if the quotient is one.
     EXPECT_EQ(OfValue("%q:i32 = udiv %i, %n\n%v:i32 = load_buffer %in, %q align(4)"),
-              "0x16; if %11 has them");
+              "16*0; if %11 has them");
     EXPECT_EQ(OfValue("%v:i32 = load_buffer %in, %i align(4)"), "unknown");
 }
 
@@ -118,7 +118,7 @@ TEST(LaneSpeculation, RowsStayRows) {
     EXPECT_EQ(rows("%v:i32 = iadd %at, %one"), "0..7 0..7 + rows * %7");
     EXPECT_EQ(
         rows("%v:i32 = udiv %at, %eight"),
-        "0x16 + rows * %7 / 8; if %13 <= 4294967288, %13 % 8 + 7 < 8, stride of %13 % 8 == 0");
+        "16*0 + rows * %7 / 8; if %13 <= 4294967288, %13 % 8 + 7 < 8, stride of %13 % 8 == 0");
 }
 
 }  // namespace
