@@ -96,8 +96,9 @@ void Describe(uint32_t index,
     const ModelledCounterInfo info =
         is_modelled ? kModelledCounterInfos[index - hal::kCounterIds]
                     : ModelledCounterInfo{own.name, own.category, own.description,
-                                          own.bytes ? VK_PERFORMANCE_COUNTER_UNIT_BYTES_KHR
-                                                    : VK_PERFORMANCE_COUNTER_UNIT_GENERIC_KHR};
+                                          own.unit == hal::CounterInfo::Unit::kBytes
+                                              ? VK_PERFORMANCE_COUNTER_UNIT_BYTES_KHR
+                                              : VK_PERFORMANCE_COUNTER_UNIT_GENERIC_KHR};
     if (counter) {
         counter->unit = info.unit;
         counter->scope = VK_PERFORMANCE_COUNTER_SCOPE_COMMAND_KHR;

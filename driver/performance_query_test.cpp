@@ -59,7 +59,7 @@ TEST_F(CounterReportTest, IsPrintedAtTheEnd) {
 TEST(FormatCounters, LeavesOutWhatIsZero) {
     EXPECT_EQ(driver::FormatCounters({}), "");
     hal::Counters counters;
-    counters.matrix_multiply_adds[static_cast<uint32_t>(hal::MatrixFormat::kBF16)] = 262'144;
+    counters.multiply_adds_bf16 = 262'144;
     EXPECT_EQ(driver::FormatCounters(counters),
               "fornax: Matrix multiply-adds, bf16               262144\n");
 }

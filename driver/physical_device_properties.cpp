@@ -1,5 +1,5 @@
 // VkPhysicalDeviceProperties and the structures that extend VkPhysicalDeviceProperties2. To add
-// one: write a Fill function and add its case to FillProperties.
+// one: add its row to kRows.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -259,256 +259,286 @@ void FillAggregate(const PhysicalDevice& device,
     }
 }
 
+struct PropertyRow {
+    VkStructureType type;
+    void (*fill)(const PhysicalDevice& device, VkBaseOutStructure& header);
+};
+
+// The function makes all of the structure.
+template <typename Make>
+constexpr PropertyRow Row(VkStructureType type, Make) {
+    return {type, [](const PhysicalDevice& device, VkBaseOutStructure& header) {
+                FillStruct(header, Make{}(device));
+            }};
+}
+
+// A structure a row.
+constexpr PropertyRow kRows[] = {
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES,
+     [](const PhysicalDevice&, VkBaseOutStructure& header) {
+         FillIds(reinterpret_cast<VkPhysicalDeviceIDProperties&>(header));
+     }},
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
+     [](const PhysicalDevice&, VkBaseOutStructure& header) {
+         FillSubgroup(reinterpret_cast<VkPhysicalDeviceSubgroupProperties&>(header));
+     }},
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES,
+     [](const PhysicalDevice& device, VkBaseOutStructure& header) {
+         FillSubgroupSizeControl(
+             device, reinterpret_cast<VkPhysicalDeviceSubgroupSizeControlProperties&>(header));
+     }},
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES,
+     [](const PhysicalDevice&, VkBaseOutStructure& header) {
+         FillDriver(reinterpret_cast<VkPhysicalDeviceDriverProperties&>(header));
+     }},
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_POINT_CLIPPING_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDevicePointClippingProperties{
+                .pointClippingBehavior = VK_POINT_CLIPPING_BEHAVIOR_ALL_CLIP_PLANES};
+        }),
+    // There is no multiview; the least values that the specification allows.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MULTIVIEW_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceMultiviewProperties{.maxMultiviewViewCount = 6,
+                                                       .maxMultiviewInstanceIndex = (1u << 27) - 1};
+        }),
+    // There is no protected memory.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROTECTED_MEMORY_PROPERTIES,
+        [](const PhysicalDevice&) { return VkPhysicalDeviceProtectedMemoryProperties{}; }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES,
+        [](const PhysicalDevice& device) {
+            return VkPhysicalDeviceMaintenance3Properties{
+                .maxPerSetDescriptors = kMaxDescriptors,
+                .maxMemoryAllocationSize = device.capabilities().max_allocation_bytes};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES,
+        [](const PhysicalDevice& device) {
+            return VkPhysicalDeviceMaintenance4Properties{
+                .maxBufferSize = device.capabilities().max_allocation_bytes};
+        }),
+    // The others describe rasterisation.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_5_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceMaintenance5Properties{.depthStencilSwizzleOneSupport = VK_TRUE};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_6_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceMaintenance6Properties{
+                .blockTexelViewCompatibleMultipleLayers = VK_TRUE,
+                .maxCombinedImageSamplerDescriptorCount = 1};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_HEAP_PROPERTIES_EXT,
+        [](const PhysicalDevice&) { return kDescriptorHeapProperties; }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_PROPERTIES_EXT,
+        [](const PhysicalDevice&) { return kDescriptorBufferProperties; }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_PROPERTIES_KHR,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceCopyMemoryIndirectPropertiesKHR{
+                .supportedQueues = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT};
+        }),
+    // Calls from secondaries: neither the primary's stream nor the innermost one makes one.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_NESTED_COMMAND_BUFFER_PROPERTIES_EXT,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceNestedCommandBufferPropertiesEXT{.maxCommandBufferNestingLevel =
+                                                                        hal::kMaxChainDepth - 2};
+        }),
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_7_PROPERTIES_KHR,
+     [](const PhysicalDevice&, VkBaseOutStructure& header) { FillMaintenance7(header); }},
+    // No implementation of another interface lies below.
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_LIST_KHR,
+     [](const PhysicalDevice&, VkBaseOutStructure& header) {
+         reinterpret_cast<VkPhysicalDeviceLayeredApiPropertiesListKHR&>(header).layeredApiCount = 0;
+     }},
+    // About sparse images and vertices.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_9_PROPERTIES_KHR,
+        [](const PhysicalDevice&) { return VkPhysicalDeviceMaintenance9PropertiesKHR{}; }),
+    // Nothing is resolved, and borders do not see the swizzle of a format.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_10_PROPERTIES_KHR,
+        [](const PhysicalDevice&) { return VkPhysicalDeviceMaintenance10PropertiesKHR{}; }),
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_HOST_IMAGE_COPY_PROPERTIES,
+     [](const PhysicalDevice&, VkBaseOutStructure& header) { FillHostImageCopy(header); }},
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_PROPERTIES_EXT,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceCustomBorderColorPropertiesEXT{.maxCustomBorderColorSamplers =
+                                                                      kMaxDescriptors};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SAMPLER_FILTER_MINMAX_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceSamplerFilterMinmaxProperties{
+                .filterMinmaxSingleComponentFormats = VK_TRUE,
+                .filterMinmaxImageComponentMapping = VK_TRUE};
+        }),
+    // "Required" even of a device that resolves nothing.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DEPTH_STENCIL_RESOLVE_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceDepthStencilResolveProperties{
+                .supportedDepthResolveModes = VK_RESOLVE_MODE_SAMPLE_ZERO_BIT,
+                .supportedStencilResolveModes = VK_RESOLVE_MODE_SAMPLE_ZERO_BIT};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_LINE_RASTERIZATION_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceLineRasterizationProperties{.lineSubPixelPrecisionBits = 4};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceVertexAttributeDivisorProperties{.maxVertexAttribDivisor =
+                                                                        65535};
+        }),
+    // Kernels compute by IEEE 754: nothing is flushed, and results are rounded to nearest
+    // even. Other modes are written out by the kernel compiler for each width by itself.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceFloatControlsProperties{
+                .denormBehaviorIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL,
+                .roundingModeIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL,
+                .shaderSignedZeroInfNanPreserveFloat16 = VK_TRUE,
+                .shaderSignedZeroInfNanPreserveFloat32 = VK_TRUE,
+                .shaderSignedZeroInfNanPreserveFloat64 = VK_TRUE,
+                .shaderDenormPreserveFloat16 = VK_TRUE,
+                .shaderDenormPreserveFloat32 = VK_TRUE,
+                .shaderDenormPreserveFloat64 = VK_TRUE,
+                .shaderDenormFlushToZeroFloat16 = VK_TRUE,
+                .shaderDenormFlushToZeroFloat32 = VK_TRUE,
+                .shaderDenormFlushToZeroFloat64 = VK_TRUE,
+                .shaderRoundingModeRTEFloat16 = VK_TRUE,
+                .shaderRoundingModeRTEFloat32 = VK_TRUE,
+                .shaderRoundingModeRTEFloat64 = VK_TRUE,
+                .shaderRoundingModeRTZFloat16 = VK_TRUE,
+                .shaderRoundingModeRTZFloat32 = VK_TRUE,
+                .shaderRoundingModeRTZFloat64 = VK_TRUE};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_PROPERTIES_KHR,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceFaultPropertiesKHR{.maxDeviceFaultCount = 1};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PERFORMANCE_QUERY_PROPERTIES_KHR,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDevicePerformanceQueryPropertiesKHR{.allowCommandBufferQueryCopies =
+                                                                     VK_TRUE};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_PROPERTIES_KHR,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceComputeShaderDerivativesPropertiesKHR{
+                .meshAndTaskShaderDerivatives = VK_FALSE};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_KHR,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceCooperativeMatrixPropertiesKHR{
+                .cooperativeMatrixSupportedStages = VK_SHADER_STAGE_COMPUTE_BIT};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_LONG_VECTOR_PROPERTIES_EXT,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceShaderLongVectorPropertiesEXT{.maxVectorComponents =
+                                                                     kMaxVectorComponents};
+        }),
+    // What VPDPBUSD, or else VPMADDWD, does; other forms are multiplications and additions.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceShaderIntegerDotProductProperties{
+                .integerDotProduct4x8BitPackedUnsignedAccelerated = VK_TRUE,
+                .integerDotProduct4x8BitPackedSignedAccelerated = VK_TRUE,
+                .integerDotProduct4x8BitPackedMixedSignednessAccelerated = VK_TRUE,
+                .integerDotProductAccumulatingSaturating4x8BitPackedUnsignedAccelerated = VK_TRUE,
+                .integerDotProductAccumulatingSaturating4x8BitPackedSignedAccelerated = VK_TRUE,
+                .integerDotProductAccumulatingSaturating4x8BitPackedMixedSignednessAccelerated =
+                    VK_TRUE};
+        }),
+    // Timelines are 64-bit counters of which no difference is ever taken.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceTimelineSemaphoreProperties{
+                .maxTimelineSemaphoreValueDifference = UINT64_MAX};
+        }),
+    // A texel is read from wherever its view begins, so a texel's alignment would do; the
+    // limit of all is kept to.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TEXEL_BUFFER_ALIGNMENT_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceTexelBufferAlignmentProperties{
+                .storageTexelBufferOffsetAlignmentBytes = kMinOffsetAlignment,
+                .storageTexelBufferOffsetSingleTexelAlignment = VK_TRUE,
+                .uniformTexelBufferOffsetAlignmentBytes = kMinOffsetAlignment,
+                .uniformTexelBufferOffsetSingleTexelAlignment = VK_TRUE};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceExternalMemoryHostPropertiesEXT{
+                .minImportedHostPointerAlignment = hal::kMemoryPageBytes};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAP_MEMORY_PLACED_PROPERTIES_EXT,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceMapMemoryPlacedPropertiesEXT{.minPlacedMemoryMapAlignment =
+                                                                    hal::kMemoryPageBytes};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDevicePushDescriptorProperties{.maxPushDescriptors =
+                                                                kMaxPushDescriptors};
+        }),
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES,
+     [](const PhysicalDevice&, VkBaseOutStructure& header) { FillDescriptorIndexing(header); }},
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceInlineUniformBlockProperties{
+                .maxInlineUniformBlockSize = kMaxInlineUniformBlockBytes,
+                .maxPerStageDescriptorInlineUniformBlocks = kMaxInlineBlocks,
+                .maxPerStageDescriptorUpdateAfterBindInlineUniformBlocks = kMaxInlineBlocks,
+                .maxDescriptorSetInlineUniformBlocks = kMaxInlineBlocks,
+                .maxDescriptorSetUpdateAfterBindInlineUniformBlocks = kMaxInlineBlocks};
+        }),
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_PROPERTIES_EXT,
+     [](const PhysicalDevice&, VkBaseOutStructure& header) {
+         CopyUuid(Hasher().Append("XXH3-128 of SPIR-V").Finish(),
+                  reinterpret_cast<VkPhysicalDeviceShaderModuleIdentifierPropertiesEXT&>(header)
+                      .shaderModuleIdentifierAlgorithmUUID);
+     }},
+    // The cache on disk, which serves an application as well as its own would.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_BINARY_PROPERTIES_KHR,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDevicePipelineBinaryPropertiesKHR{
+                .pipelineBinaryInternalCache = VK_TRUE,
+                .pipelineBinaryInternalCacheControl = VK_TRUE,
+                .pipelineBinaryPrefersInternalCache = VK_TRUE,
+                .pipelineBinaryPrecompiledInternalCache = VK_FALSE,
+                .pipelineBinaryCompressedData = VK_FALSE};
+        }),
+    // The UUID names the format, which any driver that knows it can compile from.
+    {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_OBJECT_PROPERTIES_EXT,
+     [](const PhysicalDevice&, VkBaseOutStructure& header) {
+         auto& properties = reinterpret_cast<VkPhysicalDeviceShaderObjectPropertiesEXT&>(header);
+         CopyUuid(Hasher().Append("shader binary").Append(kKernelBinaryVersion).Finish(),
+                  properties.shaderBinaryUUID);
+         properties.shaderBinaryVersion = 1;
+     }},
+    // Bounds are exact to the byte.
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_PROPERTIES_EXT,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDeviceRobustness2PropertiesEXT{
+                .robustStorageBufferAccessSizeAlignment = 1,
+                .robustUniformBufferAccessSizeAlignment = 1};
+        }),
+    Row(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_PROPERTIES,
+        [](const PhysicalDevice&) {
+            return VkPhysicalDevicePipelineRobustnessProperties{
+                .defaultRobustnessStorageBuffers = VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED,
+                .defaultRobustnessUniformBuffers = VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED,
+                .defaultRobustnessVertexInputs = VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED,
+                .defaultRobustnessImages = VK_PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_DISABLED};
+        }),
+};
+
+static_assert(std::ranges::all_of(kRows, [](const PropertyRow& row) {
+    return std::ranges::count(kRows, row.type, &PropertyRow::type) == 1;
+}));
+
 void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
     const auto aggregate =
         std::ranges::find(AllAggregateProperties(), header.sType, &AggregateProperties::s_type);
     if (aggregate != AllAggregateProperties().end()) {
         return FillAggregate(device, *aggregate, header);
     }
-    switch (header.sType) {
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES:
-            FillIds(reinterpret_cast<VkPhysicalDeviceIDProperties&>(header));
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES:
-            FillSubgroup(reinterpret_cast<VkPhysicalDeviceSubgroupProperties&>(header));
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES:
-            FillSubgroupSizeControl(
-                device, reinterpret_cast<VkPhysicalDeviceSubgroupSizeControlProperties&>(header));
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES:
-            FillDriver(reinterpret_cast<VkPhysicalDeviceDriverProperties&>(header));
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_POINT_CLIPPING_PROPERTIES:
-            FillStruct(header,
-                       VkPhysicalDevicePointClippingProperties{
-                           .pointClippingBehavior = VK_POINT_CLIPPING_BEHAVIOR_ALL_CLIP_PLANES});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MULTIVIEW_PROPERTIES:
-            // There is no multiview; the least values that the specification allows.
-            FillStruct(header, VkPhysicalDeviceMultiviewProperties{
-                                   .maxMultiviewViewCount = 6,
-                                   .maxMultiviewInstanceIndex = (1u << 27) - 1});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROTECTED_MEMORY_PROPERTIES:
-            FillStruct(header, VkPhysicalDeviceProtectedMemoryProperties{});  // none
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES:
-            FillStruct(header,
-                       VkPhysicalDeviceMaintenance3Properties{
-                           .maxPerSetDescriptors = kMaxDescriptors,
-                           .maxMemoryAllocationSize = device.capabilities().max_allocation_bytes});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES:
-            FillStruct(header, VkPhysicalDeviceMaintenance4Properties{
-                                   .maxBufferSize = device.capabilities().max_allocation_bytes});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_5_PROPERTIES:
-            // The others describe rasterisation.
-            FillStruct(header, VkPhysicalDeviceMaintenance5Properties{
-                                   .depthStencilSwizzleOneSupport = VK_TRUE});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_6_PROPERTIES:
-            FillStruct(header, VkPhysicalDeviceMaintenance6Properties{
-                                   .blockTexelViewCompatibleMultipleLayers = VK_TRUE,
-                                   .maxCombinedImageSamplerDescriptorCount = 1});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_HEAP_PROPERTIES_EXT:
-            FillStruct(header, kDescriptorHeapProperties);
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_PROPERTIES_EXT:
-            FillStruct(header, kDescriptorBufferProperties);
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_PROPERTIES_KHR:
-            FillStruct(header,
-                       VkPhysicalDeviceCopyMemoryIndirectPropertiesKHR{
-                           .supportedQueues = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_NESTED_COMMAND_BUFFER_PROPERTIES_EXT:
-            // Calls from secondaries: neither the primary's stream nor the innermost one makes one.
-            FillStruct(header, VkPhysicalDeviceNestedCommandBufferPropertiesEXT{
-                                   .maxCommandBufferNestingLevel = hal::kMaxChainDepth - 2});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_7_PROPERTIES_KHR:
-            FillMaintenance7(header);
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_LIST_KHR:
-            // No implementation of another interface lies below.
-            reinterpret_cast<VkPhysicalDeviceLayeredApiPropertiesListKHR&>(header).layeredApiCount =
-                0;
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_9_PROPERTIES_KHR:
-            // About sparse images and vertices.
-            FillStruct(header, VkPhysicalDeviceMaintenance9PropertiesKHR{});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_10_PROPERTIES_KHR:
-            // Nothing is resolved, and borders do not see the swizzle of a format.
-            FillStruct(header, VkPhysicalDeviceMaintenance10PropertiesKHR{});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_HOST_IMAGE_COPY_PROPERTIES:
-            FillHostImageCopy(header);
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_PROPERTIES_EXT:
-            FillStruct(header, VkPhysicalDeviceCustomBorderColorPropertiesEXT{
-                                   .maxCustomBorderColorSamplers = kMaxDescriptors});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SAMPLER_FILTER_MINMAX_PROPERTIES:
-            FillStruct(header, VkPhysicalDeviceSamplerFilterMinmaxProperties{
-                                   .filterMinmaxSingleComponentFormats = VK_TRUE,
-                                   .filterMinmaxImageComponentMapping = VK_TRUE});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DEPTH_STENCIL_RESOLVE_PROPERTIES:
-            // "Required" even of a device that resolves nothing.
-            FillStruct(header,
-                       VkPhysicalDeviceDepthStencilResolveProperties{
-                           .supportedDepthResolveModes = VK_RESOLVE_MODE_SAMPLE_ZERO_BIT,
-                           .supportedStencilResolveModes = VK_RESOLVE_MODE_SAMPLE_ZERO_BIT});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_LINE_RASTERIZATION_PROPERTIES:
-            FillStruct(header,
-                       VkPhysicalDeviceLineRasterizationProperties{.lineSubPixelPrecisionBits = 4});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_PROPERTIES:
-            FillStruct(header, VkPhysicalDeviceVertexAttributeDivisorProperties{
-                                   .maxVertexAttribDivisor = 65535});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES:
-            // Kernels compute by IEEE 754: nothing is flushed, and results are rounded to nearest
-            // even. Other modes are written out by the kernel compiler for each width by itself.
-            FillStruct(header,
-                       VkPhysicalDeviceFloatControlsProperties{
-                           .denormBehaviorIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL,
-                           .roundingModeIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL,
-                           .shaderSignedZeroInfNanPreserveFloat16 = VK_TRUE,
-                           .shaderSignedZeroInfNanPreserveFloat32 = VK_TRUE,
-                           .shaderSignedZeroInfNanPreserveFloat64 = VK_TRUE,
-                           .shaderDenormPreserveFloat16 = VK_TRUE,
-                           .shaderDenormPreserveFloat32 = VK_TRUE,
-                           .shaderDenormPreserveFloat64 = VK_TRUE,
-                           .shaderDenormFlushToZeroFloat16 = VK_TRUE,
-                           .shaderDenormFlushToZeroFloat32 = VK_TRUE,
-                           .shaderDenormFlushToZeroFloat64 = VK_TRUE,
-                           .shaderRoundingModeRTEFloat16 = VK_TRUE,
-                           .shaderRoundingModeRTEFloat32 = VK_TRUE,
-                           .shaderRoundingModeRTEFloat64 = VK_TRUE,
-                           .shaderRoundingModeRTZFloat16 = VK_TRUE,
-                           .shaderRoundingModeRTZFloat32 = VK_TRUE,
-                           .shaderRoundingModeRTZFloat64 = VK_TRUE});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_PROPERTIES_KHR:
-            FillStruct(header, VkPhysicalDeviceFaultPropertiesKHR{.maxDeviceFaultCount = 1});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PERFORMANCE_QUERY_PROPERTIES_KHR:
-            FillStruct(header, VkPhysicalDevicePerformanceQueryPropertiesKHR{
-                                   .allowCommandBufferQueryCopies = VK_TRUE});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_PROPERTIES_KHR:
-            FillStruct(header, VkPhysicalDeviceComputeShaderDerivativesPropertiesKHR{
-                                   .meshAndTaskShaderDerivatives = VK_FALSE});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_KHR:
-            FillStruct(header,
-                       VkPhysicalDeviceCooperativeMatrixPropertiesKHR{
-                           .cooperativeMatrixSupportedStages = VK_SHADER_STAGE_COMPUTE_BIT});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_LONG_VECTOR_PROPERTIES_EXT:
-            FillStruct(header, VkPhysicalDeviceShaderLongVectorPropertiesEXT{
-                                   .maxVectorComponents = kMaxVectorComponents});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES:
-            // What VPDPBUSD, or else VPMADDWD, does; other forms are multiplications and additions.
-            FillStruct(
-                header,
-                VkPhysicalDeviceShaderIntegerDotProductProperties{
-                    .integerDotProduct4x8BitPackedUnsignedAccelerated = VK_TRUE,
-                    .integerDotProduct4x8BitPackedSignedAccelerated = VK_TRUE,
-                    .integerDotProduct4x8BitPackedMixedSignednessAccelerated = VK_TRUE,
-                    .integerDotProductAccumulatingSaturating4x8BitPackedUnsignedAccelerated =
-                        VK_TRUE,
-                    .integerDotProductAccumulatingSaturating4x8BitPackedSignedAccelerated = VK_TRUE,
-                    .integerDotProductAccumulatingSaturating4x8BitPackedMixedSignednessAccelerated =
-                        VK_TRUE});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_PROPERTIES:
-            // Timelines are 64-bit counters of which no difference is ever taken.
-            FillStruct(header, VkPhysicalDeviceTimelineSemaphoreProperties{
-                                   .maxTimelineSemaphoreValueDifference = UINT64_MAX});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TEXEL_BUFFER_ALIGNMENT_PROPERTIES:
-            // A texel is read from wherever its view begins, so a texel's alignment would do; the
-            // limit of all is kept to.
-            FillStruct(header, VkPhysicalDeviceTexelBufferAlignmentProperties{
-                                   .storageTexelBufferOffsetAlignmentBytes = kMinOffsetAlignment,
-                                   .storageTexelBufferOffsetSingleTexelAlignment = VK_TRUE,
-                                   .uniformTexelBufferOffsetAlignmentBytes = kMinOffsetAlignment,
-                                   .uniformTexelBufferOffsetSingleTexelAlignment = VK_TRUE});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT:
-            FillStruct(header, VkPhysicalDeviceExternalMemoryHostPropertiesEXT{
-                                   .minImportedHostPointerAlignment = hal::kMemoryPageBytes});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAP_MEMORY_PLACED_PROPERTIES_EXT:
-            FillStruct(header, VkPhysicalDeviceMapMemoryPlacedPropertiesEXT{
-                                   .minPlacedMemoryMapAlignment = hal::kMemoryPageBytes});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES:
-            FillStruct(header, VkPhysicalDevicePushDescriptorProperties{.maxPushDescriptors =
-                                                                            kMaxPushDescriptors});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES:
-            FillDescriptorIndexing(header);
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_PROPERTIES:
-            FillStruct(
-                header,
-                VkPhysicalDeviceInlineUniformBlockProperties{
-                    .maxInlineUniformBlockSize = kMaxInlineUniformBlockBytes,
-                    .maxPerStageDescriptorInlineUniformBlocks = kMaxInlineBlocks,
-                    .maxPerStageDescriptorUpdateAfterBindInlineUniformBlocks = kMaxInlineBlocks,
-                    .maxDescriptorSetInlineUniformBlocks = kMaxInlineBlocks,
-                    .maxDescriptorSetUpdateAfterBindInlineUniformBlocks = kMaxInlineBlocks});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_PROPERTIES_EXT:
-            CopyUuid(Hasher().Append("XXH3-128 of SPIR-V").Finish(),
-                     reinterpret_cast<VkPhysicalDeviceShaderModuleIdentifierPropertiesEXT&>(header)
-                         .shaderModuleIdentifierAlgorithmUUID);
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_BINARY_PROPERTIES_KHR:
-            // The cache on disk, which serves an application as well as its own would.
-            FillStruct(header, VkPhysicalDevicePipelineBinaryPropertiesKHR{
-                                   .pipelineBinaryInternalCache = VK_TRUE,
-                                   .pipelineBinaryInternalCacheControl = VK_TRUE,
-                                   .pipelineBinaryPrefersInternalCache = VK_TRUE,
-                                   .pipelineBinaryPrecompiledInternalCache = VK_FALSE,
-                                   .pipelineBinaryCompressedData = VK_FALSE});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_OBJECT_PROPERTIES_EXT: {
-            // The UUID names the format, which any driver that knows it can compile from.
-            auto& properties = reinterpret_cast<VkPhysicalDeviceShaderObjectPropertiesEXT&>(header);
-            CopyUuid(Hasher().Append("shader binary").Append(kKernelBinaryVersion).Finish(),
-                     properties.shaderBinaryUUID);
-            properties.shaderBinaryVersion = 1;
-            break;
-        }
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_PROPERTIES_EXT:
-            // Bounds are exact to the byte.
-            FillStruct(header, VkPhysicalDeviceRobustness2PropertiesEXT{
-                                   .robustStorageBufferAccessSizeAlignment = 1,
-                                   .robustUniformBufferAccessSizeAlignment = 1});
-            break;
-        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_PROPERTIES:
-            FillStruct(header, VkPhysicalDevicePipelineRobustnessProperties{
-                                   .defaultRobustnessStorageBuffers =
-                                       VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED,
-                                   .defaultRobustnessUniformBuffers =
-                                       VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED,
-                                   .defaultRobustnessVertexInputs =
-                                       VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED,
-                                   .defaultRobustnessImages =
-                                       VK_PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_DISABLED});
-            break;
-        default:
-            break;  // "must ignore" structures of extensions that are not supported
+    const auto* row = std::ranges::find(kRows, header.sType, &PropertyRow::type);
+    if (row != std::end(kRows)) {  // "must ignore" structures of extensions that are not supported
+        row->fill(device, header);
     }
 }
 

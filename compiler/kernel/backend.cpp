@@ -94,7 +94,7 @@ class InterpretedKernel : public CompiledKernel {
 // --- Compiled kernels ----------------------------------------------------------------------------
 
 // Instructions of LLVM. Below the first number two codes take longer than one; above the second,
-// the frames of quick code, where every value has its place, become too large for stacks.
+// the frames of the baseline tier, where every value has its place, become too large for stacks.
 constexpr uint32_t kLeastTiered = 100;
 constexpr uint32_t kMostTiered = 50'000;
 

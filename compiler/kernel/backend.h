@@ -23,7 +23,8 @@ namespace fornax::kernel {
 
 struct CompiledObject;
 
-// Better code of a kernel that has quick code already. The backend's, which must outlive it.
+// The optimized tier of a kernel that has the baseline tier already. The backend's, which must
+// outlive it.
 class PendingObject {
   public:
     virtual ~PendingObject() = default;
@@ -39,11 +40,11 @@ struct CompiledObject {
     std::chrono::nanoseconds better_takes{0};
 };
 
-// Quick code is several times faster to make and slower to run.
+// The baseline tier is several times faster to make and slower to run.
 enum class CompileTier : uint8_t {
-    kQuick,          // only quick code: to look for faults in either code generator
-    kFull,           // only full code
-    kQuickThenFull,  // quick code and a PendingObject, where that is worth it
+    kQuick,          // only the baseline tier: to look for faults in either code generator
+    kFull,           // only the optimized tier
+    kQuickThenFull,  // the baseline tier and a PendingObject, where that is worth it
 };
 
 // Thread-safe.

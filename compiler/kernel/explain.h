@@ -57,6 +57,8 @@ struct AccessRecord {
     AccessCheck check = AccessCheck::kNone;
     uint32_t runs = 0;  // kRuns: vector accesses
     std::string plan;   // the loads, stores, shuffles and tests, if it was planned
+    // Speculations only: the lanes' offsets, and what has to hold for them.
+    std::string assumptions;
     bool masked = false;
     uint32_t segment = 0;
     uint32_t loop = 0;   // the innermost loop around it: 1 + index in `constructs`; 0: none

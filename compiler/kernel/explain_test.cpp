@@ -92,6 +92,19 @@ TEST(Explain, RobustAccessesAreTested) {
     EXPECT_EQ(AccessTo(e, "set 0 binding 0", "store_buffer").check, AccessCheck::kSpan);
 }
 
+// Blocks of nine words, found by a sum whose low bits nobody knows.
+TEST(Explain, SpeculationsSayWhatTheyAssume) {
+    const KernelExplanation e =
+        Explain(Wide("    uint at = i + first;\n    o[i] = s[(at >> 3) * 9u + (at & 7u)];",
+                     "layout(push_constant) uniform Push { uint first; };"));
+    const AccessRecord& load = AccessTo(e, "set 0 binding 1", "load_buffer");
+    EXPECT_EQ(load.form, AccessForm::kSpeculated);
+    EXPECT_THAT(load.plan, HasSubstr("x 4 bytes at 0"));
+    EXPECT_THAT(load.assumptions, StartsWith("0..28/4 36..64/4"));
+    EXPECT_THAT(load.assumptions, HasSubstr("% 8 + 7 < 8"));
+    EXPECT_EQ(AccessTo(e, "set 0 binding 0", "store_buffer").assumptions, "");
+}
+
 // The forms of accesses do not depend on the width of offsets.
 TEST(Explain, WideIndicesHaveTheSameForms) {
     const std::string glsl = Wide(R"(

@@ -243,7 +243,7 @@ Result<KernelPtr> Compiler::CompileNew(State& state,
     return LoadEntry(secret_, key, std::move(bytes), /*from_disk_cache=*/false);
 }
 
-// Runs the quick code and has the full code made in the background. Only that is stored.
+// Runs the baseline tier and has the optimized tier made in the background. Only that is stored.
 Result<KernelPtr> Compiler::AddTiered(State& state,
                                       std::shared_ptr<KernelBackend> backend,
                                       const Hash128& key,
@@ -251,7 +251,7 @@ Result<KernelPtr> Compiler::AddTiered(State& state,
                                       bool lasts) {
     FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> quick,
                             LoadedObject::Load(compiled.object, kKernelSymbol));
-    // What the full code will need is not known yet. Memory that is not touched costs nothing.
+    // What the optimized tier will need is not known yet. Memory that is not touched costs nothing.
     compiled.facts.scratch_bytes = ScratchForBoth(compiled.facts.scratch_bytes);
     auto kernel = std::make_shared<TieredKernel>(compiled.facts, std::move(quick));
     // A job must be copyable. The pending object's code is the backend's, so it goes first.

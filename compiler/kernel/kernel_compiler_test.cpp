@@ -193,7 +193,7 @@ TEST_F(KernelCompilerTest, KernelsThatPrintAreNotKept) {
     auto kernel = MakeCompiler()->Compile(request);
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
     EXPECT_EQ(RunKernel(**kernel), 9);
-    (*kernel)->Serialized();  // waits for the full code
+    (*kernel)->Serialized();  // waits for the optimized tier
     EXPECT_EQ(*MakeCompiler()->Lookup(request), nullptr);
 }
 

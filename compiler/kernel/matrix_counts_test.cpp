@@ -163,7 +163,7 @@ TEST(MatrixCounts, AreThoseOfTheProduct) {
     }
 }
 
-// What the explanation shows, times the loop's turns and the vectors of the grid, is what is
+// What the explanation shows, times the loop's iterations and the vectors of the grid, is what is
 // counted.
 TEST(MatrixCounts, AreExplained) {
     const std::shared_ptr<KernelBackend> backend = MakeKernelBackend();

@@ -259,7 +259,7 @@ coopMatStore(sums[1], o, own + 256, 16, ROWS);
     }
 }
 
-// Quick code has one function that transposes, and calls it from the third matrix on.
+// The baseline tier has one function that transposes, and calls it from the third matrix on.
 TEST_F(MatrixFloats, ManyTransposes) {
     for (const uint32_t size : {8u, 16u, 32u}) {
         const Outcome outcome = Check(Glsl("", R"(

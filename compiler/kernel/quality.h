@@ -11,7 +11,7 @@ enum class CodeQuality : uint8_t {
 };
 
 // The matrix products whose rounds a target gains by joining: on tiles all, in vector registers
-// those of bfloat16 if it multiplies pairs of them (docs/kernel-compiler.md).
+// those of bfloat16 if it multiplies pairs of them (docs/kernel-decisions.md).
 enum class JoinedProducts : uint8_t { kNone, kBFloat16, kAll };
 
 }  // namespace fornax::kernel

@@ -1,4 +1,4 @@
-// A kernel that runs quick code until its full code arrives.
+// A kernel that runs its baseline tier until its optimized tier arrives.
 #pragma once
 
 #include <atomic>
@@ -28,11 +28,11 @@ class TieredKernel : public CompiledKernel {
     // From now on calls of the entry go to `full`; those that are under way stay where they are.
     // `serialized` is what a cache keeps. Once.
     void Install(std::unique_ptr<LoadedObject> full, std::vector<uint8_t> serialized);
-    // The full code will not come. Once, instead.
+    // The optimized tier will not come. Once, instead.
     void Abandon();
 
-    // Waits for the full code. In a child process, where the compilation does not go on, only what
-    // was there at the fork.
+    // Waits for the optimized tier. In a child process, where the compilation does not go on, only
+    // what was there at the fork.
     const std::vector<uint8_t>& Serialized() const override;
     bool is_full() const { return full_entry_.load(std::memory_order_acquire) != nullptr; }
     // How long the baseline tier has run, over all workers; the maximum while somebody waits for

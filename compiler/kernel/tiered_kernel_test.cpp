@@ -1,4 +1,5 @@
-// Quick code first, full code later: the same results, to the last bit, from either.
+// The baseline tier first, the optimized tier later: the same results, to the last bit, from
+// either.
 #include "compiler/kernel/tiered_kernel.h"
 
 #include <gmock/gmock.h>
@@ -32,8 +33,8 @@ std::vector<uint32_t> Words(const std::string& text) {
 }
 
 // Kernel IR text, which the reader of this test program takes for SPIR-V
-// (kernel_compiler_test.cpp). Long enough for quick code: x = x * a + b, y = y - x * y, again and
-// again, contracted as the compiler likes.
+// (kernel_compiler_test.cpp). Long enough for the baseline tier: x = x * a + b, y = y - x * y,
+// again and again, contracted as the compiler likes.
 std::vector<uint32_t> LongKernel(int steps = kSteps) {
     std::string text = R"(kernel "long" workgroup_size(64, 1, 1) subgroup_size(32) {
   binding 0: storage_buffer set(0) binding(0) count(1) offset(0)
@@ -69,8 +70,8 @@ std::vector<uint32_t> LongKernel(int steps = kSteps) {
     return Words(text);
 }
 
-// Loops that full code unrolls, so that its private arrays are registers and the first of them is
-// folded, and quick code does not.
+// Loops that the optimized tier unrolls, so that its private arrays are registers and the first of
+// them is folded, and the baseline tier does not.
 std::vector<uint32_t> LoopingKernel() {
     return Words(R"(kernel "loops" workgroup_size(64, 1, 1) subgroup_size(32) {
   binding 0: storage_buffer set(0) binding(0) count(1) offset(0)
@@ -240,7 +241,7 @@ TEST_F(TieredKernelTest, AKernelMayGoBeforeItsFullCodeComes) {
 
 #ifndef FORNAX_THREAD_SANITIZER
 
-// The thread that makes full code does not exist in a child.
+// The thread that makes the optimized tier does not exist in a child.
 TEST_F(TieredKernelTest, AChildProcessBeginsAnew) {
     auto compiler = MakeCompiler(nullptr);
     std::vector<std::vector<uint32_t>> words;

@@ -505,7 +505,7 @@ HAL_CASE(CountersSumUpTheMatrixUnits) {
         wide.Run(builder);
         const Counters counters = wide.device().counters();
         for (uint32_t format = 0; format < kMatrixFormats; ++format) {
-            EXPECT_EQ(counters.matrix_multiply_adds[format],
+            EXPECT_EQ(counters.of(MultiplyAddsOf(format)),
                       round * products[format] * kMultiplyAddsPerProduct);
         }
         EXPECT_EQ(counters.matrix_factors_loaded, round * 4096 * 2);

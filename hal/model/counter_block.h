@@ -21,31 +21,26 @@ class Counter {
     std::atomic<uint64_t> value_{0};
 };
 
-static_assert(kMultiplyAddKinds == kMatrixFormats);
-static_assert(static_cast<uint32_t>(MatrixFormat::kF16) == 0);
-static_assert(static_cast<uint32_t>(MatrixFormat::kBF16) == 1);
-static_assert(static_cast<uint32_t>(MatrixFormat::kInt8) == 2);
-static_assert(static_cast<uint32_t>(MatrixFormat::kF32) == 3);
+static_assert(MultiplyAddsOf(static_cast<uint32_t>(MatrixFormat::kF16)) ==
+              CounterId::kMultiplyAddsF16);
+static_assert(MultiplyAddsOf(static_cast<uint32_t>(MatrixFormat::kBF16)) ==
+              CounterId::kMultiplyAddsBF16);
+static_assert(MultiplyAddsOf(static_cast<uint32_t>(MatrixFormat::kInt8)) ==
+              CounterId::kMultiplyAddsInt8);
+static_assert(MultiplyAddsOf(static_cast<uint32_t>(MatrixFormat::kF32)) ==
+              CounterId::kMultiplyAddsF32);
+static_assert(kMatrixFormats == 4);
 
 struct alignas(64) CounterBlock {
-    Counter submissions;
-    Counter packets;
-    Counter invocations;
-    Counter dispatches;
-    Counter workgroups;
-    Counter parallel_dispatches;
-    Counter barriers;
-    Counter bytes_copied;
-    Counter bytes_filled;
-    Counter matrix_multiply_adds[kMatrixFormats];
-    Counter matrix_commands;
-    Counter matrix_factors_loaded;
-    Counter matrix_sums_loaded;
-    Counter matrix_sums_stored;
+#define FORNAX_TOTAL(field) Counter field;
+#define FORNAX_COUNTER(id, field, unit, name, category, description) Counter field;
+#include "hal/counters.def"
 
     void AddMatrix(const MatrixCounts& counts) {
+        Counter* const multiply_adds[kMatrixFormats] = {&multiply_adds_f16, &multiply_adds_bf16,
+                                                        &multiply_adds_int8, &multiply_adds_f32};
         for (uint32_t i = 0; i < kMatrixFormats; ++i) {
-            matrix_multiply_adds[i].Add(counts.products[i] * kMultiplyAddsPerProduct);
+            multiply_adds[i]->Add(counts.products[i] * kMultiplyAddsPerProduct);
         }
         matrix_commands.Add(counts.commands());
         matrix_factors_loaded.Add(counts.factors_loaded);
@@ -54,22 +49,9 @@ struct alignas(64) CounterBlock {
     }
 
     void AddTo(Counters& totals) const {
-        totals.submissions += submissions.value();
-        totals.packets += packets.value();
-        totals.invocations += invocations.value();
-        totals.dispatches += dispatches.value();
-        totals.workgroups += workgroups.value();
-        totals.parallel_dispatches += parallel_dispatches.value();
-        totals.barriers += barriers.value();
-        totals.bytes_copied += bytes_copied.value();
-        totals.bytes_filled += bytes_filled.value();
-        for (uint32_t i = 0; i < kMatrixFormats; ++i) {
-            totals.matrix_multiply_adds[i] += matrix_multiply_adds[i].value();
-        }
-        totals.matrix_commands += matrix_commands.value();
-        totals.matrix_factors_loaded += matrix_factors_loaded.value();
-        totals.matrix_sums_loaded += matrix_sums_loaded.value();
-        totals.matrix_sums_stored += matrix_sums_stored.value();
+#define FORNAX_TOTAL(field) totals.field += field.value();
+#define FORNAX_COUNTER(id, field, unit, name, category, description) FORNAX_TOTAL(field)
+#include "hal/counters.def"
     }
 };
 

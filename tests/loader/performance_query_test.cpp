@@ -306,10 +306,10 @@ TEST_F(PerformanceQueryTest, MatrixProductsAreCounted) {
         required_subgroup_size_ = 32;
         const TestPipeline pipeline =
             MakePipeline(kind.spirv, std::span<const TestBuffer>(buffers), &specialization);
-        const VkQueryPool pool =
-            MakePool({"Matrix multiply-adds, f16", "Matrix multiply-adds, bf16",
-                      "Matrix multiply-adds, int8", "Matrix multiply-adds, f32", "Matrix commands",
-                      "Matrix factors loaded", "Matrix sums loaded", "Matrix sums stored"});
+        const VkQueryPool pool = MakePool(
+            {"Matrix multiply-adds, f16", "Matrix multiply-adds, bf16",
+             "Matrix multiply-adds, int8", "Matrix multiply-adds, f32", "Matrix commands",
+             "Matrix operands loaded", "Matrix accumulators loaded", "Matrix accumulators stored"});
         const VkCommandBuffer commands = Begin();
         Bind(commands, pipeline);
         const uint32_t sizes[] = {64, 64, 64, 64};

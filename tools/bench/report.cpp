@@ -246,6 +246,7 @@ nlohmann::json ReportToJson(const Report& report) {
         }
         if (const double limit = report.limits.Value(row.shape->limit); limit != 0) {
             entry["limit"] = limit;
+            entry["limit_name"] = LimitName(row.shape->limit);
         }
         json["benchmarks"].push_back(std::move(entry));
     }

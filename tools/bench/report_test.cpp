@@ -102,6 +102,7 @@ TEST(Report, JsonKeepsEveryValue) {
     EXPECT_EQ(copy["results"]["slow"]["fornax_ratio"], 2.0);
     EXPECT_EQ(copy["fornax_ratio_to_best_other"], 1.25);
     EXPECT_EQ(copy["limit"], 25);
+    EXPECT_EQ(copy["limit_name"], "copy");
 }
 
 TEST(Report, SaysWhatItWasMeasuredWith) {

@@ -138,10 +138,11 @@ std::string Accesses(const KernelExplanation& e) {
         if (record.form == AccessForm::kRuns) {
             form = fmt::format("{} {}", record.runs, record.runs == 1 ? "run + shuffle" : form);
         }
-        table.AddRow({record.memory, record.operation, record.type, form,
-                      AccessCheckName(record.check), record.masked ? "yes" : "",
-                      std::to_string(record.segment), LoopName(record.loop), record.shape,
-                      PlaceName(record.place), record.plan});
+        table.AddRow(
+            {record.memory, record.operation, record.type, form, AccessCheckName(record.check),
+             record.masked ? "yes" : "", std::to_string(record.segment), LoopName(record.loop),
+             record.shape, PlaceName(record.place),
+             record.plan + (record.assumptions.empty() ? "" : "; lanes at " + record.assumptions)});
     }
     return "\nmemory accesses\n" + table.Render(kIndent);
 }
@@ -240,6 +241,7 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
                                     {"form", AccessFormName(access.form)},
                                     {"runs", access.runs},
                                     {"plan", access.plan},
+                                    {"assumptions", access.assumptions},
                                     {"check", AccessCheckName(access.check)},
                                     {"masked", access.masked},
                                     {"segment", access.segment},

@@ -30,7 +30,7 @@ class InvocationValues {
     const ir::Kernel& kernel_;
     uint32_t index_ = 0;
     uint32_t turn_ = 0;
-    std::vector<uint32_t> known_;  // by value: the turn it was computed in
+    std::vector<uint32_t> known_;  // by value: the invocation it was computed for
     std::vector<uint64_t> values_;
 };
 

@@ -1,4 +1,4 @@
-// Cutting a kernel into segments at its barriers, and finding a home for each value.
+// Cutting a kernel into regions at its barriers, and finding a place for each value.
 #include "compiler/kernel/analysis/regions.h"
 
 #include <algorithm>
@@ -248,7 +248,7 @@ void Regions::Use(ir::ValueId value, uint32_t segment) {
     }
     const ir::Instruction* inst = kernel_.Definition(value);
     if (inst && (inst->op == Op::kBuffer || inst->op == Op::kBufferFrom)) {
-        // A descriptor is looked up again: only what it is made of needs a home.
+        // A descriptor is looked up again: only what it is made of needs a place.
         home = Home::kRecomputed;
         for (ir::ValueId operand : inst->operands) {
             Use(operand, segment);

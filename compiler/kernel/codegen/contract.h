@@ -5,9 +5,9 @@
 
 namespace fornax::kernel {
 
-// Joins multiplications and additions that may be contracted. LLVM's full code generator would do
-// that by itself and its quick one would not, so that results would change in the last digit when a
-// kernel's better code arrives.
+// Joins multiplications and additions that may be contracted. LLVM's optimizing code generator
+// would do that by itself and its quick one would not, so that results would change in the last
+// digit when a kernel's better code arrives.
 void ContractMultiplyAdds(llvm::Module& module);
 
 }  // namespace fornax::kernel

@@ -267,7 +267,7 @@ bool Emitter::StoreNarrowed(const MemoryRegion& region,
     }
     constexpr uint32_t kRoundingOfMxcsr = 4;
     for (unsigned first = 0; first < lanes; first += piece) {
-        llvm::SmallVector<Value*, 4> operands = {Slice(wide, first, piece),
+        llvm::SmallVector<Value*, 4> operands = {vectors::Slice(builder_, wide, first, piece),
                                                  builder_.getInt32(kRoundingOfMxcsr)};
         auto id = llvm::Intrinsic::x86_vcvtps2ph_256;
         if (piece == 16) {

@@ -1,4 +1,4 @@
-// Which accesses ask for lines ahead.
+// Which accesses prefetch lines.
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/codegen/kernel_harness.h"
@@ -134,8 +134,8 @@ TEST(Fetch, TheNextWorkgroupsRow) {
     EXPECT_EQ(Fetches(RowKernel(row, "")), Count(0, 0));
 }
 
-// Rows of blocks that only one workgroup reads, found by a guess. The next workgroup's row may be
-// any distance away, and this one too short for the processor to see it coming.
+// Rows of blocks that only one workgroup reads, found by speculation. The next workgroup's row may
+// be any distance away, and this one too short for the processor to see it coming.
 TEST(Fetch, RowsThatGoByOnce) {
     auto row = [](const std::string& first) {
         return "%length:i32 = load_push %zero align(4)\n"

@@ -145,8 +145,8 @@ uint32_t Emitter::CountInstructions(ir::BlockId block) const {
     return count;
 }
 
-// Asks what a loop left over, or a branch behind it that asked the same: lanes do as many turns as
-// each other nearly always, and then have as many left.
+// Asks what a loop left over, or a branch behind it that asked the same: lanes do as many
+// iterations as each other nearly always, and then have as many left.
 bool Emitter::IsLeftOverTest(ir::ValueId condition) const {
     const ir::Instruction* inst = kernel_.Definition(condition);
     if (!inst || inst->operands.size() != 2 || kernel_.type(inst->operands[0]) == ir::Type::kBool) {

@@ -121,7 +121,7 @@ void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef
     }
     if (by_lane) {
         for (size_t i = 0; i < values.size(); ++i) {
-            Value* at = builder_.CreateAdd(offsets, Lanes(offsets->getType(), i * element));
+            Value* at = builder_.CreateAdd(offsets, vectors::Same(offsets->getType(), i * element));
             StoreByLane(region, at, values[i], masks[i]);
         }
         return;

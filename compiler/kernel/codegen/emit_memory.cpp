@@ -1,6 +1,6 @@
 // Memory: regions, bounds, and loads and stores. An access is planned first (access/access_plan.h):
 // one to one address is emitted here, one by runs of memory in emit_plan.cpp; anything else is
-// tried as a speculation (emit_guessed.cpp) or becomes a gather or scatter.
+// tried as a speculation (emit_speculated.cpp) or becomes a gather or scatter.
 #include <algorithm>
 
 #include <llvm/IR/IntrinsicsX86.h>
@@ -376,7 +376,7 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
         values = LoadUniform(region, offset.scalar, type, count);
     } else if (!plan.by_lane()) {
         values = LoadPlanned({region, offset, plan, offsets}, type, count, packed);
-    } else if (region.by_lane || !LoadGuessed(region, offset_id, type, count, values, packed)) {
+    } else if (region.by_lane || !LoadSpeculated(region, offset_id, type, count, values, packed)) {
         values = Gather(region, offsets(), type, count);
     }
     if (region.is_volatile) {
@@ -412,7 +412,7 @@ void Emitter::EmitStore(const MemoryRegion& region,
         if (!plan.by_lane()) {
             Value* packed = plan.is_packed ? Packed(values) : nullptr;
             StorePlanned({region, offset, plan, offsets}, vectors, packed);
-        } else if (region.by_lane || !StoreGuessed(region, offset_id, vectors)) {
+        } else if (region.by_lane || !StoreSpeculated(region, offset_id, vectors)) {
             Scatter(region, offsets(), vectors);
         }
     }
@@ -571,23 +571,23 @@ void Emitter::EmitLocal(const ir::Instruction& inst) {
         lane_bytes.push_back(static_cast<int64_t>(lane * element));
     }
     Value* index = Vector(index_id);
-    Value* kept_mask = mask_;
+    Value* mask = mask_;
     if (!proven) {
         if (!load) {
-            mask_ = builder_.CreateAnd(Mask(), builder_.CreateICmpULE(index, Splat(last)));
+            mask = builder_.CreateAnd(Mask(), builder_.CreateICmpULE(index, Splat(last)));
         }
         index = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, Splat(last));
     }
     Value* row_bytes = Splat(builder_.getInt32(static_cast<uint32_t>(row)));
     Value* offsets = builder_.CreateAdd(builder_.CreateMul(index, row_bytes),
                                         LaneConstants(builder_.getInt32Ty(), lane_bytes));
+    const MaskScope in_rows(*this, mask);
     if (load) {
         Set(inst.results[0], narrow(Gather(region, offsets, type, 1)[0]));
     } else {
         Value* value = widen(Vector(inst.operands[1]));
         Scatter(region, offsets, {value});
     }
-    mask_ = kept_mask;
 }
 
 }  // namespace fornax::kernel

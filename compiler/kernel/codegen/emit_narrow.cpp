@@ -1,5 +1,5 @@
 // Accesses of 8- and 16-bit elements at places that no pattern tells. x86 gathers and scatters
-// words only, and LLVM makes a ladder of branches of anything else: so elements are gathered as
+// words only, and LLVM makes scalarized branches of anything else: so elements are gathered as
 // parts of aligned words, which never cross into a page that the element itself is not on, or
 // taken lane by lane without branches.
 #include <algorithm>
@@ -23,49 +23,6 @@ uint64_t ElementBytes(const llvm::Type* type) {
 
 }  // namespace
 
-Value* Emitter::Lanes(llvm::Type* type, uint64_t value) {
-    return llvm::ConstantInt::get(type, value);  // a splat if the type is a vector
-}
-
-// Element k of a run lies at byte `skip` + k * size of the words, which are `words[i]`'s lanes.
-Emitter::Values Emitter::UnpackWords(llvm::ArrayRef<Value*> words,
-                                     uint64_t skip,
-                                     llvm::Type* type,
-                                     size_t count) {
-    const uint64_t element = ElementBytes(type);
-    const uint64_t word = ElementBytes(words[0]->getType());
-    llvm::Type* lanes = words[0]->getType()->getWithNewType(type);
-    Values elements;
-    for (size_t i = 0; i < count; ++i) {
-        const uint64_t at = skip + i * element;
-        Value* part = words[at / word];
-        if (at % word != 0) {
-            part = builder_.CreateLShr(part, Lanes(part->getType(), at % word * 8));
-        }
-        elements.push_back(builder_.CreateTrunc(part, lanes));
-    }
-    return elements;
-}
-
-// The elements as words of `bytes`, which must divide their size.
-Emitter::Values Emitter::PackWords(llvm::ArrayRef<Value*> elements, uint64_t bytes) {
-    const uint64_t element = ElementBytes(elements[0]->getType());
-    const size_t parts = bytes / element;
-    llvm::Type* type = elements[0]->getType()->getWithNewType(
-        builder_.getIntNTy(static_cast<unsigned>(bytes * 8)));
-    Values words;
-    for (size_t i = 0; i < elements.size(); i += parts) {
-        Value* word = builder_.CreateZExt(elements[i], type);
-        for (size_t k = 1; k < parts; ++k) {
-            Value* part = builder_.CreateZExt(elements[i + k], type);
-            part = builder_.CreateShl(part, Lanes(type, k * element * 8));
-            word = builder_.CreateOr(word, part);
-        }
-        words.push_back(word);
-    }
-    return words;
-}
-
 // The mask of the element at `offsets` + `at`.
 Value* Emitter::ElementMask(const MemoryRegion& region,
                             Value* offsets,
@@ -75,7 +32,7 @@ Value* Emitter::ElementMask(const MemoryRegion& region,
     if (region.bounds != Bounds::kChecked) {
         return mask;
     }
-    offsets = builder_.CreateAdd(offsets, Lanes(offsets->getType(), at));
+    offsets = builder_.CreateAdd(offsets, vectors::Same(offsets->getType(), at));
     return builder_.CreateAnd(mask, LanesInBounds(region, offsets, bytes));
 }
 
@@ -100,7 +57,7 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
     llvm::Type* words_type = VectorOf(builder_.getInt32Ty());
     Value* start = offsets;
     if (!aligned) {
-        start = builder_.CreateAnd(offsets, Lanes(offset_type, ~(kWord - 1)));
+        start = builder_.CreateAnd(offsets, vectors::Same(offset_type, ~(kWord - 1)));
     }
     Value* base = region.base;
     const bool move = region.may_pass_2gib && offset_type->getScalarSizeInBits() == 32;
@@ -109,12 +66,12 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
     }
     Values words;
     for (uint64_t i = 0; i < touched; ++i) {
-        Value* at = builder_.CreateAdd(start, Lanes(offset_type, i * kWord));
+        Value* at = builder_.CreateAdd(start, vectors::Same(offset_type, i * kWord));
         // The last word is that of the last byte: where the run begins at a word it is the one
         // before again, because memory may end there.
         if (i >= wanted) {
-            at = builder_.CreateAdd(offsets, Lanes(offset_type, bytes - 1));
-            at = builder_.CreateAnd(at, Lanes(offset_type, ~(kWord - 1)));
+            at = builder_.CreateAdd(offsets, vectors::Same(offset_type, bytes - 1));
+            at = builder_.CreateAnd(at, vectors::Same(offset_type, ~(kWord - 1)));
         }
         Value* mask = Mask();
         if (touched == 1) {
@@ -123,14 +80,14 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
             mask = builder_.CreateAnd(mask, LanesInBounds(region, at, 1));
         }
         if (move) {
-            at = builder_.CreateXor(at, Lanes(offset_type, uint64_t{1} << 31));
+            at = builder_.CreateXor(at, vectors::Same(offset_type, uint64_t{1} << 31));
         }
         words.push_back(MaskedGather(region, words_type, base, at, mask));
     }
     if (!aligned) {
         Value* shift = builder_.CreateZExtOrTrunc(offsets, words_type);
-        shift = builder_.CreateShl(builder_.CreateAnd(shift, Lanes(words_type, kWord - 1)),
-                                   Lanes(words_type, 3));
+        shift = builder_.CreateShl(builder_.CreateAnd(shift, vectors::Same(words_type, kWord - 1)),
+                                   vectors::Same(words_type, 3));
         for (uint64_t i = 0; i < wanted; ++i) {
             words[i] = i + 1 < touched
                            ? builder_.CreateIntrinsic(llvm::Intrinsic::fshr, {words_type},
@@ -138,7 +95,7 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
                            : builder_.CreateLShr(words[i], shift);
         }
     }
-    Values elements = UnpackWords(words, 0, type, count);
+    Values elements = vectors::UnpackWords(builder_, words, 0, type, count);
     if (region.bounds == Bounds::kChecked && bytes != element) {
         for (size_t i = 0; i < count; ++i) {
             Value* mask = ElementMask(region, offsets, i * element, element);
@@ -160,7 +117,7 @@ Emitter::Values Emitter::GatherByLane(const MemoryRegion& region,
     llvm::Type* wide = offsets->getType()->getWithNewType(builder_.getInt64Ty());
     Values results;
     for (size_t i = 0; i < count; ++i) {
-        Value* at = builder_.CreateAdd(offsets, Lanes(offsets->getType(), i * element));
+        Value* at = builder_.CreateAdd(offsets, vectors::Same(offsets->getType(), i * element));
         Value* addresses = builder_.CreateGEP(i8, region.base, builder_.CreateZExt(at, wide));
         if (mask_ || region.bounds == Bounds::kChecked) {
             addresses = builder_.CreateSelect(ElementMask(region, offsets, i * element, element),
@@ -231,7 +188,7 @@ void Emitter::ScatterNarrow(const MemoryRegion& region,
     }
     llvm::Type* offset_type = offsets->getType();
     auto move = [&](uint64_t by) {
-        return by == 0 ? offsets : builder_.CreateAdd(offsets, Lanes(offset_type, by));
+        return by == 0 ? offsets : builder_.CreateAdd(offsets, vectors::Same(offset_type, by));
     };
     Value* whole = Mask();
     if (region.bounds == Bounds::kChecked) {
@@ -241,7 +198,7 @@ void Emitter::ScatterNarrow(const MemoryRegion& region,
     const size_t in_words = bytes / kWord * kWord / element;
     Values words;
     if (in_words != 0) {
-        words = PackWords(values.take_front(in_words), kWord);
+        words = vectors::PackWords(builder_, values.take_front(in_words), kWord);
     }
     for (size_t i = 0; i < words.size(); ++i) {
         if (vector_bits_ < kLeastScatterBits) {
@@ -252,7 +209,7 @@ void Emitter::ScatterNarrow(const MemoryRegion& region,
         Value* at = move(i * kWord);
         if (region.may_pass_2gib && offset_type->getScalarSizeInBits() == 32) {
             base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
-            at = builder_.CreateXor(at, Lanes(offset_type, uint64_t{1} << 31));
+            at = builder_.CreateXor(at, vectors::Same(offset_type, uint64_t{1} << 31));
         }
         Annotate(region, builder_.CreateMaskedScatter(
                              words[i], builder_.CreateGEP(builder_.getInt8Ty(), base, at),

@@ -56,46 +56,6 @@ bool CanPack(Op op) {
 
 }  // namespace
 
-Value* Emitter::Pack(llvm::ArrayRef<Value*> columns) {
-    const auto count = static_cast<unsigned>(columns.size());
-    llvm::SmallVector<int, 256> pick;
-    for (unsigned i = 0; i < lanes_ * count; ++i) {
-        pick.push_back(static_cast<int>(i % count * lanes_ + i / count));
-    }
-    return builder_.CreateShuffleVector(JoinAll(columns), pick);
-}
-
-Emitter::Values Emitter::Unpack(Value* packed, size_t count) {
-    Values columns;
-    for (size_t k = 0; k < count; ++k) {
-        llvm::SmallVector<int, 64> pick;
-        for (uint32_t lane = 0; lane < lanes_; ++lane) {
-            pick.push_back(static_cast<int>(lane * count + k));
-        }
-        columns.push_back(builder_.CreateShuffleVector(packed, pick));
-    }
-    return columns;
-}
-
-// A power of two of vectors, end to end.
-Value* Emitter::JoinAll(llvm::ArrayRef<Value*> vectors) {
-    llvm::SmallVector<Value*, 32> parts(vectors.begin(), vectors.end());
-    while (parts.size() > 1) {
-        const unsigned width =
-            llvm::cast<llvm::FixedVectorType>(parts[0]->getType())->getNumElements();
-        llvm::SmallVector<int, 256> all;
-        for (unsigned i = 0; i < 2 * width; ++i) {
-            all.push_back(static_cast<int>(i));
-        }
-        llvm::SmallVector<Value*, 32> joined;
-        for (size_t i = 0; i < parts.size(); i += 2) {
-            joined.push_back(builder_.CreateShuffleVector(parts[i], parts[i + 1], all));
-        }
-        parts = joined;
-    }
-    return parts[0];
-}
-
 // The row of lane l to address + lane_bytes[l].
 void Emitter::StorePackedRows(const MemoryRegion& region,
                               Value* address,
@@ -112,7 +72,7 @@ void Emitter::StorePackedRows(const MemoryRegion& region,
                 break;
             }
         }
-        Value* part = Slice(packed, lane * elements, rows * elements);
+        Value* part = vectors::Slice(builder_, packed, lane * elements, rows * elements);
         Value* at = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, lane_bytes[lane]);
         Annotate(region, builder_.CreateAlignedStore(part, at, llvm::Align(1)));
     }
@@ -136,7 +96,7 @@ Emitter::Values Emitter::PackedEitherWay(Value* condition,
         [&] {
             Values values = other();
             if (packed) {
-                values.push_back(Pack(values));
+                values.push_back(vectors::Pack(builder_, values));
             }
             return values;
         });

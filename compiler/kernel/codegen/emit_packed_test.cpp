@@ -1,5 +1,5 @@
 // Runs of elements that stay in the order of memory, segments that only the first invocations work
-// in, and loads that ask for later lines.
+// in, and loads that prefetch later lines.
 #include <gtest/gtest.h>
 
 #include <numeric>

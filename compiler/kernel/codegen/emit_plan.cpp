@@ -229,10 +229,11 @@ Emitter::Values Emitter::LoadUnits(const PlannedAccess& access,
     }
     Prefetch(region, address, plan.prefetches, false);
     for (size_t i = 0; i < plan.count; ++i) {
-        units.push_back(Permute(parts, llvm::ArrayRef(plan.shuffle).slice(i * lanes_, lanes_)));
+        units.push_back(vectors::Permute(builder_, vector_bits_, parts,
+                                         llvm::ArrayRef(plan.shuffle).slice(i * lanes_, lanes_)));
     }
     if (plan.is_packed) {
-        packed = builder_.CreateBitCast(JoinAll(parts), packed_type);
+        packed = builder_.CreateBitCast(vectors::JoinAll(builder_, parts), packed_type);
     }
     return units;
 }
@@ -261,7 +262,7 @@ Emitter::Values Emitter::LoadPlanned(const PlannedAccess& access,
             },
             [&] {
                 Values edge = Gather(access.region, access.offsets(), type, count);
-                Value* edge_packed = packed ? Pack(edge) : nullptr;
+                Value* edge_packed = packed ? vectors::Pack(builder_, edge) : nullptr;
                 if (!are_elements) {
                     edge = UnitsOf(edge, plan);
                 }
@@ -274,7 +275,8 @@ Emitter::Values Emitter::LoadPlanned(const PlannedAccess& access,
             packed = units.pop_back_val();
         }
     }
-    return are_elements ? units : UnpackWords(units, plan.skipped_bytes, type, count);
+    return are_elements ? units
+                        : vectors::UnpackWords(builder_, units, plan.skipped_bytes, type, count);
 }
 
 // Elements as the plan's units, so that what takes these apart is seen together with what uses the
@@ -284,7 +286,7 @@ Emitter::Values Emitter::UnitsOf(Values elements, const AccessPlan& plan) {
     Value* none = llvm::Constant::getNullValue(elements[0]->getType());
     elements.insert(elements.begin(), plan.skipped_bytes / bytes, none);
     elements.resize(plan.count * plan.unit_bytes / bytes, none);
-    return PackWords(elements, plan.unit_bytes);
+    return vectors::PackWords(builder_, elements, plan.unit_bytes);
 }
 
 // How many elements at the beginning are stored, where the mask is known to cut off the rest; each
@@ -327,7 +329,7 @@ void Emitter::StoreUnits(const PlannedAccess& access,
     const bool is_rows = plan.method == Method::kRows;
     std::vector<Value*> registers;
     if (is_rows) {
-        registers = PermuteToRegisters(units, plan.shuffle);
+        registers = vectors::PermuteToRegisters(builder_, vector_bits_, units, plan.shuffle);
     }
     Values addresses;
     for (Value* first : firsts) {
@@ -336,17 +338,19 @@ void Emitter::StoreUnits(const PlannedAccess& access,
     for (const Move& move : plan.moves) {
         auto* type = llvm::FixedVectorType::get(units[0]->getType()->getScalarType(), move.count);
         const llvm::Align align(plan.align);
-        Value* part = is_rows ? Slice(registers[move.at / width], move.at % width, move.count)
-                      : packed
-                          ? builder_.CreateBitCast(packed, type)
-                          : builder_.CreateShuffleVector(
-                                units[0], llvm::ArrayRef(plan.shuffle).slice(move.at, move.count));
+        Value* part =
+            is_rows
+                ? vectors::Slice(builder_, registers[move.at / width], move.at % width, move.count)
+            : packed ? builder_.CreateBitCast(packed, type)
+                     : builder_.CreateShuffleVector(
+                           units[0], llvm::ArrayRef(plan.shuffle).slice(move.at, move.count));
         Value* at =
             builder_.CreateConstGEP1_64(builder_.getInt8Ty(), addresses[move.row], move.offset);
         if (plan.is_masked) {
             const llvm::SmallVector<int, 128> lane_of = LanesOf(plan, move);
             if (const unsigned kept = PrefixLanes(lane_of); kept != 0) {
-                Annotate(region, builder_.CreateAlignedStore(Slice(part, 0, kept), at, align));
+                Annotate(region, builder_.CreateAlignedStore(
+                                     vectors::Slice(builder_, part, 0, kept), at, align));
             } else {
                 Value* mask = builder_.CreateShuffleVector(mask_, lane_of);
                 Annotate(region, builder_.CreateMaskedStore(part, at, align, mask));
@@ -367,7 +371,7 @@ void Emitter::StorePlanned(const PlannedAccess& access,
     packed = plan.is_packed ? packed : nullptr;
     Values units(values.begin(), values.end());
     if (plan.unit_bytes != element) {
-        units = PackWords(values, plan.unit_bytes);
+        units = vectors::PackWords(builder_, values, plan.unit_bytes);
     } else if (plan.method == Method::kTransposed) {
         for (Value*& value : units) {
             value = builder_.CreateBitCast(value, VectorOf(builder_.getInt32Ty()));
@@ -376,7 +380,7 @@ void Emitter::StorePlanned(const PlannedAccess& access,
     const Values firsts = FirstOffsets(access);
     if (plan.method == Method::kRuns) {
         units.resize(std::bit_ceil(units.size()), llvm::PoisonValue::get(units[0]->getType()));
-        units = {JoinAll(units)};
+        units = {vectors::JoinAll(builder_, units)};
     }
     Value* holds = PlanHolds(access, firsts[0]);
     if (!holds) {
@@ -391,7 +395,8 @@ void Emitter::StorePlanned(const PlannedAccess& access,
         },
         [&] {
             Scatter(access.region, access.offsets(),
-                    packed ? Unpack(packed, values.size()) : Values(values.begin(), values.end()));
+                    packed ? vectors::Unpack(builder_, packed, values.size())
+                           : Values(values.begin(), values.end()));
             return Values();
         });
 }

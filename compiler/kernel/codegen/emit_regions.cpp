@@ -1,5 +1,5 @@
 // Workgroup-level control flow and the segments between barriers. Segments run for one subgroup
-// after the other; what lives from one to another has a home outside them.
+// after the other; what lives from one to another has a spill slot outside them.
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -379,11 +379,12 @@ void Emitter::EmitItemsUnmasked(std::span<const SegmentItem> items, Value* all) 
     BasicBlock* some = NewBlock("some_lanes");
     EmitMaybe(all, full, some, true);
     builder_.SetInsertPoint(full);
-    Value* mask = std::exchange(mask_, nullptr);
-    EmitItems(items);
-    BranchTo(segment_end_);
+    {
+        const MaskScope unmasked(*this, nullptr);
+        EmitItems(items);
+        BranchTo(segment_end_);
+    }
     builder_.SetInsertPoint(some);
-    mask_ = mask;
 }
 
 bool Emitter::WorthCopying(std::span<const SegmentItem> items) const {

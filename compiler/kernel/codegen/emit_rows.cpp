@@ -105,10 +105,10 @@ Emitter::Values Emitter::LoadRows(const MemoryRegion& region,
                 row = builder_.CreateShuffleVector(row, load(words - part), pick);
             }
             for (unsigned at = 0; at < padded; at += group) {
-                rows.push_back(Slice(row, at, std::min(padded, group)));
+                rows.push_back(vectors::Slice(builder_, row, at, std::min(padded, group)));
             }
             if (rows.size() * std::min(padded, group) == group) {
-                vectors.push_back(JoinAll(rows));
+                vectors.push_back(vectors::JoinAll(builder_, rows));
                 rows.clear();
             } else if (padded >= group) {
                 vectors.append(rows.begin(), rows.end());
@@ -123,10 +123,10 @@ Emitter::Values Emitter::LoadRows(const MemoryRegion& region,
             columns[i].push_back(vectors[i]);
         }
     }
-    packed = whole.empty() ? nullptr : JoinAll(whole);
+    packed = whole.empty() ? nullptr : vectors::JoinAll(builder_, whole);
     Values results;
     for (const Values& parts : columns) {
-        results.push_back(JoinAll(parts));
+        results.push_back(vectors::JoinAll(builder_, parts));
     }
     return results;
 }
@@ -142,7 +142,7 @@ void Emitter::StoreRows(const MemoryRegion& region,
     for (uint32_t first = 0; first < lanes_; first += group) {
         Values vectors;
         for (Value* word : words) {
-            vectors.push_back(Slice(word, first, group));
+            vectors.push_back(vectors::Slice(builder_, word, first, group));
         }
         while (vectors.size() < padded) {
             vectors.push_back(llvm::PoisonValue::get(vectors[0]->getType()));
@@ -153,17 +153,18 @@ void Emitter::StoreRows(const MemoryRegion& region,
             const unsigned begin = lane * padded;
             Value* row = nullptr;
             if (padded <= group) {
-                row = Slice(vectors[begin / group], begin % group, count);
+                row = vectors::Slice(builder_, vectors[begin / group], begin % group, count);
             } else {
                 Values parts(vectors.begin() + begin / group,
                              vectors.begin() + (begin + padded) / group);
-                row = Slice(JoinAll(parts), 0, count);
+                row = vectors::Slice(builder_, vectors::JoinAll(builder_, parts), 0, count);
             }
             auto store = [&](unsigned word) {
                 Value* at = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address,
                                                         lane_bytes[first + lane] + 4 * word);
                 Annotate(region,
-                         builder_.CreateAlignedStore(Slice(row, word, part), at, llvm::Align(1)));
+                         builder_.CreateAlignedStore(vectors::Slice(builder_, row, word, part), at,
+                                                     llvm::Align(1)));
             };
             store(0);
             if (part != count) {

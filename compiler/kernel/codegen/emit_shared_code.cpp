@@ -1,5 +1,5 @@
-// Quick code: what would be there many times is a function of its own. Selecting its instructions
-// again at each place would take several times as long as a call.
+// The baseline tier: what would be there many times is a function of its own. Selecting its
+// instructions again at each place would take several times as long as a call.
 #include "compiler/kernel/codegen/emitter.h"
 
 namespace fornax::kernel {

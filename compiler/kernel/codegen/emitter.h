@@ -9,14 +9,13 @@
 //   emit_memory.cpp   memory, and accesses to one address
 //   emit_plan.cpp     accesses by plan: runs of memory and shuffles
 //   emit_gather.cpp, emit_narrow.cpp  words, and 8- and 16-bit elements, at irregular places
-//   emit_rows.cpp, emit_guessed.cpp  runs of a lane, transposed; places that turn out regular
-//   emit_packed.cpp   runs of elements that stay in the order of memory
-//   emit_permute.cpp  shuffles of any length
-//   emit_global.cpp   device addresses, buffers that differ between lanes, loops over lanes
-//   emit_atomic.cpp, region_counters.h  atomics; counters
-//   emit_subgroup.cpp operations between the lanes of a subgroup
-//   emit_fetch.cpp, emit_shared_code.cpp  prefetches and non-temporal stores; frequent functions
-//   emit_lane_reads.cpp  lanes that read lanes named at run time
+//   emit_rows.cpp, emit_speculated.cpp  runs of a lane, transposed; places that are probably
+//   regular emit_packed.cpp   runs of elements that stay in the order of memory vector_shuffles.h
+//   shuffles of any length emit_global.cpp   device addresses, buffers that differ between lanes,
+//   loops over lanes emit_atomic.cpp, region_counters.h  atomics; counters emit_subgroup.cpp
+//   operations between the lanes of a subgroup emit_fetch.cpp, emit_shared_code.cpp  prefetches and
+//   non-temporal stores; frequent functions emit_lane_reads.cpp  lanes that read lanes named at run
+//   time
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>
@@ -27,6 +26,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/kernel/access/access_plan.h"
@@ -34,14 +34,15 @@
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/analysis/streams.h"
+#include "compiler/kernel/codegen/assumption_check.h"
 #include "compiler/kernel/codegen/current_shapes.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
-#include "compiler/kernel/codegen/guess_check.h"
 #include "compiler/kernel/codegen/memory_region.h"
 #include "compiler/kernel/codegen/prefetch_plan.h"
 #include "compiler/kernel/codegen/region_counters.h"
 #include "compiler/kernel/codegen/segment_layouts.h"
+#include "compiler/kernel/codegen/vector_shuffles.h"
 #include "compiler/kernel/index/index_builder.h"
 
 namespace fornax::kernel {
@@ -76,6 +77,20 @@ class Emitter {
         llvm::AllocaInst* exited = nullptr;     // lanes that reached the merge
         llvm::AllocaInst* continued = nullptr;  // lanes that reached the continuing block
         llvm::AllocaInst* live = nullptr;       // Loop: lanes that run the next iteration
+    };
+
+    // Code under another mask, as long as this lives.
+    class MaskScope {
+      public:
+        MaskScope(Emitter& emitter, llvm::Value* mask)
+            : emitter_(emitter), outer_(std::exchange(emitter.mask_, mask)) {}
+        ~MaskScope() { emitter_.mask_ = outer_; }
+        MaskScope(const MaskScope&) = delete;
+        MaskScope& operator=(const MaskScope&) = delete;
+
+      private:
+        Emitter& emitter_;
+        llvm::Value* outer_;
     };
 
     // --- emit.cpp ---
@@ -210,7 +225,7 @@ class Emitter {
     void EmitStore(const MemoryRegion& region,
                    ir::ValueId offset,
                    std::span<const ir::ValueId> values);
-    using Values = llvm::SmallVector<llvm::Value*, 4>;
+    using Values = vectors::Values;
     // A lane each, made where it is needed.
     using LaneOffsets = llvm::function_ref<llvm::Value*()>;
     Values LoadUniform(const MemoryRegion& region,
@@ -302,12 +317,6 @@ class Emitter {
                            llvm::function_ref<llvm::Value*(llvm::ArrayRef<llvm::Value*>)> body);
 
     // --- emit_narrow.cpp ---
-    static llvm::Value* Lanes(llvm::Type* type, uint64_t value);
-    Values UnpackWords(llvm::ArrayRef<llvm::Value*> words,
-                       uint64_t skip,
-                       llvm::Type* type,
-                       size_t count);
-    Values PackWords(llvm::ArrayRef<llvm::Value*> elements, uint64_t bytes);
     llvm::Value* ElementMask(const MemoryRegion& region,
                              llvm::Value* offsets,
                              uint64_t at,
@@ -340,31 +349,28 @@ class Emitter {
                    llvm::ArrayRef<llvm::Value*> words);
     uint32_t TransposedLanes() const;
 
-    // --- emit_guessed.cpp ---
-    bool LoadGuessed(const MemoryRegion& region,
-                     ir::ValueId offset,
-                     llvm::Type* type,
-                     size_t count,
-                     Values& results,
-                     llvm::Value*& packed);
-    bool StoreGuessed(const MemoryRegion& region,
-                      ir::ValueId offset,
-                      llvm::ArrayRef<llvm::Value*> values);
-    std::optional<GuessedPattern> GuessPattern(ir::ValueId offset);
-    llvm::Value* HavePattern(const MemoryRegion& region,
-                             GuessedPattern& pattern,
-                             ir::ValueId offset,
-                             uint64_t bytes);
-    bool IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes);
+    // --- emit_speculated.cpp ---
+    bool LoadSpeculated(const MemoryRegion& region,
+                        ir::ValueId offset,
+                        llvm::Type* type,
+                        size_t count,
+                        Values& results,
+                        llvm::Value*& packed);
+    bool StoreSpeculated(const MemoryRegion& region,
+                         ir::ValueId offset,
+                         llvm::ArrayRef<llvm::Value*> values);
+    std::optional<SpeculatedPattern> SpeculatePattern(ir::ValueId offset);
+    llvm::Value* PatternHolds(const MemoryRegion& region,
+                              SpeculatedPattern& pattern,
+                              ir::ValueId offset,
+                              uint64_t bytes);
+    bool IsStreamed(const SpeculatedPattern& pattern, ir::ValueId offset, uint64_t bytes);
 
     // --- emit_packed.cpp ---
     struct PackedLoad {
         llvm::Value* packed = nullptr;
         llvm::Value* column = nullptr;  // the first element's vector, of the same emission
     };
-    llvm::Value* JoinAll(llvm::ArrayRef<llvm::Value*> vectors);
-    llvm::Value* Pack(llvm::ArrayRef<llvm::Value*> columns);
-    Values Unpack(llvm::Value* packed, size_t count);
     void StorePackedRows(const MemoryRegion& region,
                          llvm::Value* address,
                          llvm::ArrayRef<uint64_t> lane_bytes,
@@ -401,14 +407,6 @@ class Emitter {
     llvm::Value* LoadLane(const LaneArray& array, llvm::Value* lane);
     void StoreLane(const LaneArray& array, llvm::Value* lane, llvm::Value* value);
     void EmitLaneLoop(llvm::Value* mask, llvm::function_ref<void(llvm::Value* lane)> body);
-
-    // --- emit_permute.cpp ---
-    // Element i of the result is element pick[i] of the parts, counted through all of them, or
-    // anything if that is negative. Made of shuffles of two registers.
-    llvm::Value* Permute(llvm::ArrayRef<llvm::Value*> parts, llvm::ArrayRef<int> pick);
-    std::vector<llvm::Value*> PermuteToRegisters(llvm::ArrayRef<llvm::Value*> parts,
-                                                 llvm::ArrayRef<int> pick);
-    llvm::Value* Slice(llvm::Value* vector, unsigned first, unsigned count);
 
     // --- emit_atomic.cpp ---
     void EmitAtomic(const ir::Instruction& inst);

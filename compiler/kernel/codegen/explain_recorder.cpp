@@ -224,6 +224,13 @@ void ExplainRecorder::Plan(const AccessPlan& plan) {
     }
 }
 
+void ExplainRecorder::Speculation(llvm::function_ref<std::string()> text) {
+    if (in_access_) {
+        Form(AccessForm::kSpeculated, AccessCheck::kSpan);
+        record_->accesses.back().assumptions = text();
+    }
+}
+
 void ExplainRecorder::BeginMatrixCommands() {
     if (!record_) {
         return;

@@ -5,6 +5,10 @@
 // nothing.
 #pragma once
 
+#include <llvm/ADT/STLFunctionalExtras.h>
+
+#include <string>
+
 #include "compiler/kernel/access/access_plan.h"
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
@@ -34,6 +38,8 @@ class ExplainRecorder {
     void Form(AccessForm form, AccessCheck check, uint32_t runs = 0);
     // The plan that it is made by. A speculation keeps its form.
     void Plan(const AccessPlan& plan);
+    // It is a speculation; the text says which.
+    void Speculation(llvm::function_ref<std::string()> text);
 
     // A basic block begins to issue commands to the matrix unit; what it issues, so far.
     void BeginMatrixCommands();

@@ -1,4 +1,4 @@
-// One instruction that asks for a line of memory. It never faults, so nothing is checked.
+// One instruction that prefetches a line of memory. It never faults, so nothing is checked.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

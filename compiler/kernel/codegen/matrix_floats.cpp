@@ -288,7 +288,7 @@ void EmitFloatProducts(llvm::IRBuilder<>& builder,
                        llvm::ArrayRef<Value*> accumulators,
                        llvm::ArrayRef<MatrixOperand> operands) {
     llvm::Module& module = *builder.GetInsertBlock()->getModule();
-    // Quick code has one function of a single product, for any strides.
+    // The baseline tier has one function of a single product, for any strides.
     const bool quick = FlagOf(module, kQuickFlag) != 0;
     const bool single = operands.size() == 2;
     Variant variant;

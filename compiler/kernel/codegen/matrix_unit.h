@@ -2,8 +2,8 @@
 // and carried out by the host's tiles or vectors (matrix_executors.h).
 //
 // A basic block with commands counts how often it runs, which LLVM keeps in a register or makes a
-// loop's number of turns. That times the block's commands is added to the worker's frame before the
-// kernel returns, so a command costs nothing, and a block one addition.
+// loop's number of iterations. That times the block's commands is added to the worker's frame
+// before the kernel returns, so a command costs nothing, and a block one addition.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

@@ -87,7 +87,7 @@ class MulAdd {
     BasicBlock* NewBlock(const char* name) {
         return BasicBlock::Create(function_.getContext(), name, &function_);
     }
-    // `body` from 0 to `end`, with values that it gives to its next turn.
+    // `body` from 0 to `end`, with values that it gives to its next iteration.
     Values Loop(uint64_t end,
                 uint64_t by,
                 const Values& begin,

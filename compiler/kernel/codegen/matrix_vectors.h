@@ -31,7 +31,8 @@ llvm::Function* VectorMulAddFunction(llvm::Module& module,
                                      unsigned steps,
                                      unsigned lines,
                                      uint32_t stride_of_a);
-// How many of `count` lines the function asks for: at most one in each of its innermost turns.
+// How many of `count` lines the function prefetches: at most one in each of its innermost
+// iterations.
 unsigned VectorLines(const llvm::Module& module,
                      VectorStep step,
                      unsigned side,

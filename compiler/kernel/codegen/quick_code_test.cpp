@@ -1,4 +1,4 @@
-// What is done to LLVM IR for the quick code generator.
+// What is done to LLVM IR for the code generator of the baseline tier.
 #include <gtest/gtest.h>
 
 #include <llvm/IR/IRBuilder.h>

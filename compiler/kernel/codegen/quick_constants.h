@@ -1,4 +1,4 @@
-// Constants of vectors, in the form that takes the quick code generator least time.
+// Constants of vectors, in the form that takes the code generator of the baseline tier least time.
 #pragma once
 
 #include <llvm/IR/Module.h>

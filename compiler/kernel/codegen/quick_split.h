@@ -1,4 +1,4 @@
-// Vectors of several registers, taken apart before the quick code generator.
+// Vectors of several registers, taken apart before the code generator of the baseline tier.
 #pragma once
 
 #include <llvm/IR/Function.h>

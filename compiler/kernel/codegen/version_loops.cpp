@@ -17,7 +17,7 @@
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
 #include "compiler/kernel/codegen/likely_branch.h"
-#include "compiler/kernel/codegen/turn_values.h"
+#include "compiler/kernel/codegen/recurrences.h"
 
 namespace fornax::kernel {
 
@@ -34,8 +34,8 @@ namespace {
 // A loop is worth a copy for this many tests.
 constexpr size_t kLeastTests = 2;
 constexpr size_t kMostInstructions = 6000;
-constexpr size_t kMostTurnTests = 4;
-constexpr size_t kMostTurnTestOperations = 24;
+constexpr size_t kMostIterationTests = 4;
+constexpr size_t kMostIterationTestOperations = 24;
 
 // A condition and what it is nearly always.
 struct Wanted {
@@ -49,7 +49,7 @@ struct Wanted {
 struct Address {
     llvm::GetElementPtrInst* access = nullptr;
     unsigned operand = 0;
-    TurnValues::Linear index;
+    Recurrences::Recurrence index;
 };
 
 // What is tested where.
@@ -63,13 +63,15 @@ class Plan {
 
   private:
     void FindPath();
-    bool Prove(TurnValues& turns, const Wanted& wanted);
-    bool ProveComparison(TurnValues& turns, llvm::ICmpInst& compare, CmpInst::Predicate predicate);
-    bool TestEachTurn(const Wanted& wanted);
+    bool Prove(Recurrences& recurrences, const Wanted& wanted);
+    bool ProveComparison(Recurrences& recurrences,
+                         llvm::ICmpInst& compare,
+                         CmpInst::Predicate predicate);
+    bool TestEachIteration(const Wanted& wanted);
     bool FromHeader(Value* value, llvm::SmallSetVector<Instruction*, 16>& operations) const;
     Value* Incoming(llvm::PHINode& phi) const;
-    void FindAddresses(TurnValues& turns);
-    Value* PassingTurns();
+    void FindAddresses(Recurrences& recurrences);
+    Value* PassingIterations();
     void CountAddresses(llvm::ValueToValueMapTy& copies,
                         BasicBlock& before,
                         BasicBlock& first,
@@ -77,13 +79,13 @@ class Plan {
 
     llvm::Loop& loop_;
     const llvm::PostDominatorTree& ends_;
-    llvm::SmallSetVector<BranchInst*, 16> candidates_;  // likely ones on each turn's path
+    llvm::SmallSetVector<BranchInst*, 16> candidates_;  // likely ones on each iteration's path
     llvm::SmallPtrSet<BranchInst*, 16> decided_;        // of these, which are not tested again
     llvm::SmallPtrSet<const BasicBlock*, 32> reached_;  // by the copy
-    llvm::SmallPtrSet<BasicBlock*, 16> path_;           // of each turn
-    llvm::SmallVector<Value*, 16> before_;              // i1: true, or no turn passes
-    TurnValues::Limits limits_;
-    llvm::SmallVector<Wanted, kMostTurnTests> each_turn_;
+    llvm::SmallPtrSet<BasicBlock*, 16> path_;           // of each iteration
+    llvm::SmallVector<Value*, 16> before_;              // i1: true, or no iteration passes
+    Recurrences::Limits limits_;
+    llvm::SmallVector<Wanted, kMostIterationTests> each_iteration_;
     llvm::SmallVector<Address, 16> addresses_;
 };
 
@@ -91,8 +93,8 @@ BranchInst* BranchOf(BasicBlock* block) {
     return llvm::dyn_cast<BranchInst>(block->getTerminator());
 }
 
-// The blocks that each turn goes through, and all that can be reached, when decided branches only
-// go the usual way.
+// The blocks that each iteration goes through, and all that can be reached, when decided branches
+// only go the usual way.
 void Plan::FindPath() {
     reached_.clear();
     llvm::SmallVector<BasicBlock*, 16> open = {loop_.getHeader()};
@@ -184,24 +186,24 @@ bool Plan::Make() {
         FindPath();
         before_.clear();
         limits_.clear();
-        each_turn_.clear();
+        each_iteration_.clear();
         llvm::SmallPtrSet<BranchInst*, 16> proven;
         const auto incoming = [&](llvm::PHINode& phi) { return Incoming(phi); };
-        TurnValues turns(loop_, incoming);
+        Recurrences recurrences(loop_, incoming);
         for (BranchInst* branch : candidates_) {
             if (!decided_.contains(branch)) {
                 continue;
             }
             const size_t before = before_.size();
             const size_t limits = limits_.size();
-            const size_t each_turn = each_turn_.size();
-            if (Prove(turns, {branch->getCondition(), *Likely(*branch)})) {
+            const size_t each_iteration = each_iteration_.size();
+            if (Prove(recurrences, {branch->getCondition(), *Likely(*branch)})) {
                 proven.insert(branch);
                 continue;
             }
             before_.truncate(before);
             limits_.truncate(limits);
-            each_turn_.truncate(each_turn);
+            each_iteration_.truncate(each_iteration);
         }
         if (proven.size() == decided_.size()) {
             const auto never = [](Value* condition) {
@@ -211,7 +213,7 @@ bool Plan::Make() {
             if (llvm::any_of(before_, never)) {
                 return false;
             }
-            FindAddresses(turns);
+            FindAddresses(recurrences);
             return true;
         }
         decided_ = std::move(proven);
@@ -219,7 +221,7 @@ bool Plan::Make() {
     return false;
 }
 
-void Plan::FindAddresses(TurnValues& turns) {
+void Plan::FindAddresses(Recurrences& recurrences) {
     for (BasicBlock* block : loop_.blocks()) {
         if (!path_.contains(block)) {
             continue;
@@ -230,61 +232,62 @@ void Plan::FindAddresses(TurnValues& turns) {
                 continue;
             }
             auto* index = llvm::dyn_cast<Instruction>(access->getOperand(1));
-            const TurnValues::Linear* linear =
-                index && loop_.contains(index) ? turns.Of(index) : nullptr;
-            if (!linear) {
+            const Recurrences::Recurrence* recurrence =
+                index && loop_.contains(index) ? recurrences.Of(index) : nullptr;
+            if (!recurrence) {
                 continue;
             }
-            limits_.append(linear->limits);
-            addresses_.push_back({access, 1, *linear});
+            limits_.append(recurrence->limits);
+            addresses_.push_back({access, 1, *recurrence});
         }
     }
 }
 
-bool Plan::Prove(TurnValues& turns, const Wanted& wanted) {
+bool Plan::Prove(Recurrences& recurrences, const Wanted& wanted) {
     Value* a = nullptr;
     Value* b = nullptr;
     if (match::match(wanted.condition, match::m_Not(match::m_Value(a)))) {
-        return Prove(turns, {a, !wanted.value});
+        return Prove(recurrences, {a, !wanted.value});
     }
     if (wanted.value ? match::match(wanted.condition,
                                     match::m_LogicalAnd(match::m_Value(a), match::m_Value(b)))
                      : match::match(wanted.condition,
                                     match::m_LogicalOr(match::m_Value(a), match::m_Value(b)))) {
-        return Prove(turns, {a, wanted.value}) && Prove(turns, {b, wanted.value});
+        return Prove(recurrences, {a, wanted.value}) && Prove(recurrences, {b, wanted.value});
     }
     auto* inst = llvm::dyn_cast<Instruction>(wanted.condition);
     if (!inst || !loop_.contains(inst)) {
         before_.push_back(wanted.value ? wanted.condition
-                                       : turns.before().CreateNot(wanted.condition));
+                                       : recurrences.before().CreateNot(wanted.condition));
         return true;
     }
     if (auto* compare = llvm::dyn_cast<llvm::ICmpInst>(inst)) {
         const CmpInst::Predicate predicate =
             wanted.value ? compare->getPredicate() : compare->getInversePredicate();
-        if (ProveComparison(turns, *compare, predicate)) {
+        if (ProveComparison(recurrences, *compare, predicate)) {
             return true;
         }
     }
-    return TestEachTurn(wanted);
+    return TestEachIteration(wanted);
 }
 
-bool Plan::ProveComparison(TurnValues& turns,
+bool Plan::ProveComparison(Recurrences& recurrences,
                            llvm::ICmpInst& compare,
                            CmpInst::Predicate predicate) {
-    const TurnValues::Linear* found = turns.Of(compare.getOperand(0));
+    const Recurrences::Recurrence* found = recurrences.Of(compare.getOperand(0));
     if (!found) {
         return false;
     }
-    TurnValues::Linear a = *found;
-    found = turns.Of(compare.getOperand(1));
+    Recurrences::Recurrence a = *found;
+    found = recurrences.Of(compare.getOperand(1));
     if (!found) {
         return false;
     }
-    TurnValues::Linear b = *found;
-    TurnValues::Builder& builder = turns.before();
+    Recurrences::Recurrence b = *found;
+    Recurrences::Builder& builder = recurrences.before();
     auto holds_at_first = [&] {
-        before_.push_back(builder.CreateICmp(predicate, turns.First(a), turns.First(b)));
+        before_.push_back(
+            builder.CreateICmp(predicate, recurrences.First(a), recurrences.First(b)));
         limits_.append(a.limits);
         limits_.append(b.limits);
         return true;
@@ -293,21 +296,21 @@ bool Plan::ProveComparison(TurnValues& turns,
         return holds_at_first();
     }
     if (CmpInst::isEquality(predicate)) {
-        return a.step == b.step && holds_at_first();
+        return a.stride == b.stride && holds_at_first();
     }
     if (a.same()) {
         std::swap(a, b);
         predicate = CmpInst::getSwappedPredicate(predicate);
     }
-    if (!b.same() || a.step.isNegative()) {
+    if (!b.same() || a.stride.isNegative()) {
         return false;
     }
     const bool is_signed = CmpInst::isSigned(predicate);
     if (predicate == CmpInst::ICMP_UGT || predicate == CmpInst::ICMP_UGE ||
         predicate == CmpInst::ICMP_SGT || predicate == CmpInst::ICMP_SGE) {
-        const unsigned bits = a.step.getBitWidth();
-        const auto limits =
-            turns.Within(a, is_signed ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits));
+        const unsigned bits = a.stride.getBitWidth();
+        const auto limits = recurrences.Within(
+            a, is_signed ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits));
         if (!limits) {
             return false;
         }
@@ -316,18 +319,18 @@ bool Plan::ProveComparison(TurnValues& turns,
     }
     // "Less than n" is a limit of n - 1.
     const bool strict = CmpInst::isStrictPredicate(predicate);
-    if (const APInt* number = nullptr; match::match(turns.First(b), match::m_APInt(number))) {
+    if (const APInt* number = nullptr; match::match(recurrences.First(b), match::m_APInt(number))) {
         if ((strict && number->isZero()) || (is_signed && number->isNegative())) {
             return false;
         }
-        const auto limits = turns.Within(a, strict ? *number - 1 : *number);
+        const auto limits = recurrences.Within(a, strict ? *number - 1 : *number);
         if (!limits) {
             return false;
         }
         limits_.append(*limits);
         return true;
     }
-    Value* last = turns.First(b);
+    Value* last = recurrences.First(b);
     if (is_signed) {
         before_.push_back(builder.CreateICmpSGE(last, llvm::ConstantInt::get(last->getType(), 0)));
     }
@@ -337,20 +340,21 @@ bool Plan::ProveComparison(TurnValues& turns,
     }
     limits_.append(a.limits);
     limits_.append(b.limits);
-    limits_.push_back({turns.First(a), a.step, last});
+    limits_.push_back({recurrences.First(a), a.stride, last});
     return true;
 }
 
-// That all lanes are there is known when a turn starts.
-bool Plan::TestEachTurn(const Wanted& wanted) {
-    if (llvm::is_contained(each_turn_, wanted)) {
+// That all lanes are there is known when an iteration starts.
+bool Plan::TestEachIteration(const Wanted& wanted) {
+    if (llvm::is_contained(each_iteration_, wanted)) {
         return true;
     }
     llvm::SmallSetVector<Instruction*, 16> operations;
-    if (each_turn_.size() == kMostTurnTests || !FromHeader(wanted.condition, operations)) {
+    if (each_iteration_.size() == kMostIterationTests ||
+        !FromHeader(wanted.condition, operations)) {
         return false;
     }
-    each_turn_.push_back(wanted);
+    each_iteration_.push_back(wanted);
     return true;
 }
 
@@ -382,17 +386,17 @@ bool Plan::FromHeader(Value* value, llvm::SmallSetVector<Instruction*, 16>& oper
         }
     }
     operations.insert(inst);
-    return operations.size() <= kMostTurnTestOperations;
+    return operations.size() <= kMostIterationTestOperations;
 }
 
 // Keeps one of several limits that differ by constants only.
-TurnValues::Limits Tightest(const TurnValues::Limits& limits) {
-    TurnValues::Limits tightest;
-    for (const TurnValues::Limit& limit : limits) {
+Recurrences::Limits Tightest(const Recurrences::Limits& limits) {
+    Recurrences::Limits tightest;
+    for (const Recurrences::Limit& limit : limits) {
         const auto* number = llvm::dyn_cast<llvm::ConstantInt>(limit.last);
-        auto* same = llvm::find_if(tightest, [&](const TurnValues::Limit& other) {
+        auto* same = llvm::find_if(tightest, [&](const Recurrences::Limit& other) {
             return other == limit || (number && llvm::isa<llvm::ConstantInt>(other.last) &&
-                                      other.root == limit.root && other.step == limit.step);
+                                      other.root == limit.root && other.stride == limit.stride);
         });
         if (same == tightest.end()) {
             tightest.push_back(limit);
@@ -404,42 +408,42 @@ TurnValues::Limits Tightest(const TurnValues::Limits& limits) {
     return tightest;
 }
 
-// i64: how many turns pass all tests that are made before the loop.
-Value* Plan::PassingTurns() {
+// i64: how many iterations pass all tests that are made before the loop.
+Value* Plan::PassingIterations() {
     llvm::IRBuilder<> b(loop_.getLoopPreheader()->getTerminator());
     Value* all = b.getTrue();
-    Value* turns = b.getInt64(~uint64_t{0});
+    Value* iterations = b.getInt64(~uint64_t{0});
     // In the loop's order: where one does not hold, nothing is known of those behind it.
     for (Value* condition : before_) {
         all = b.CreateLogicalAnd(all, condition);
     }
-    // One division a step.
+    // One division a stride.
     llvm::SmallVector<std::pair<APInt, Value*>, 4> room;
-    for (const TurnValues::Limit& limit : Tightest(limits_)) {
+    for (const Recurrences::Limit& limit : Tightest(limits_)) {
         all = b.CreateLogicalAnd(all, b.CreateICmpULE(limit.root, limit.last));
-        if (limit.step.isZero()) {
+        if (limit.stride.isZero()) {
             continue;
         }
         Value* left = b.CreateSub(limit.last, limit.root);
         auto* group = llvm::find_if(room, [&](const auto& entry) {
-            return entry.first.getBitWidth() == limit.step.getBitWidth() &&
-                   entry.first == limit.step;
+            return entry.first.getBitWidth() == limit.stride.getBitWidth() &&
+                   entry.first == limit.stride;
         });
         if (group == room.end()) {
-            room.emplace_back(limit.step, left);
+            room.emplace_back(limit.stride, left);
         } else {
             group->second = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, group->second, left);
         }
     }
-    for (const auto& [step, left] : room) {
-        Value* more = b.CreateUDiv(left, llvm::ConstantInt::get(left->getType(), step));
+    for (const auto& [stride, left] : room) {
+        Value* more = b.CreateUDiv(left, llvm::ConstantInt::get(left->getType(), stride));
         more = b.CreateZExt(more, b.getInt64Ty());
-        turns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, turns, more);
+        iterations = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, iterations, more);
     }
-    // `turns` more than the first one.
-    turns = b.CreateBinaryIntrinsic(llvm::Intrinsic::uadd_sat, turns, b.getInt64(1));
+    // `iterations` more than the first one.
+    iterations = b.CreateBinaryIntrinsic(llvm::Intrinsic::uadd_sat, iterations, b.getInt64(1));
     // Nothing is known of values that the loop might not have used.
-    return b.CreateFreeze(b.CreateSelect(all, turns, b.getInt64(0)));
+    return b.CreateFreeze(b.CreateSelect(all, iterations, b.getInt64(0)));
 }
 
 // Accesses whose indices start from one root and grow alike have one counter, and distances to it
@@ -451,16 +455,16 @@ void Plan::CountAddresses(llvm::ValueToValueMapTy& copies,
     llvm::IRBuilder<> b(&first, first.begin());
     struct Counter {
         Value* root;
-        APInt step;
+        APInt stride;
         Value* value;
     };
     llvm::SmallVector<Counter, 8> counters;
-    auto value_of = [&](const TurnValues::Linear& index) -> Value* {
+    auto value_of = [&](const Recurrences::Recurrence& index) -> Value* {
         if (index.same()) {
             return index.root;
         }
         for (const Counter& counter : counters) {
-            if (counter.root == index.root && counter.step == index.step) {
+            if (counter.root == index.root && counter.stride == index.stride) {
                 return counter.value;
             }
         }
@@ -469,9 +473,9 @@ void Plan::CountAddresses(llvm::ValueToValueMapTy& copies,
         b.SetInsertPoint(first.getTerminator());
         counter->addIncoming(index.root, &before);
         counter->addIncoming(
-            b.CreateAdd(counter, llvm::ConstantInt::get(index.root->getType(), index.step)),
+            b.CreateAdd(counter, llvm::ConstantInt::get(index.root->getType(), index.stride)),
             &latch);
-        counters.push_back({index.root, index.step, counter});
+        counters.push_back({index.root, index.stride, counter});
         return counter;
     };
     for (const Address& address : addresses_) {
@@ -488,7 +492,7 @@ void Plan::Carry(llvm::Function& function) {
     BasicBlock* before = loop_.getLoopPreheader();
     BasicBlock* header = loop_.getHeader();
     BasicBlock* latch = loop_.getLoopLatch();
-    Value* turns = PassingTurns();
+    Value* iterations = PassingIterations();
 
     llvm::ValueToValueMapTy copies;
     llvm::SmallVector<BasicBlock*, 32> blocks;
@@ -514,14 +518,14 @@ void Plan::Carry(llvm::Function& function) {
 
     // The copy comes first, and goes on to the loop as it was.
     BasicBlock* first = copy_of(header);
-    BasicBlock* rest = first->splitBasicBlock(first->getFirstNonPHIIt(), "turn.versioned");
+    BasicBlock* rest = first->splitBasicBlock(first->getFirstNonPHIIt(), "iteration.versioned");
     first->getTerminator()->eraseFromParent();
     llvm::IRBuilder<> b(first, first->begin());
-    auto* turn = b.CreatePHI(b.getInt64Ty(), 2, "turn");
+    auto* iteration = b.CreatePHI(b.getInt64Ty(), 2, "iteration");
     b.SetInsertPoint(first);
-    Value* passes = b.CreateICmpULT(turn, turns);
+    Value* passes = b.CreateICmpULT(iteration, iterations);
     llvm::SmallSetVector<Instruction*, 16> operations;
-    for (const Wanted& wanted : each_turn_) {
+    for (const Wanted& wanted : each_iteration_) {
         FromHeader(wanted.condition, operations);
     }
     llvm::ValueToValueMapTy here;
@@ -535,16 +539,16 @@ void Plan::Carry(llvm::Function& function) {
                                llvm::RF_NoModuleLevelChanges | llvm::RF_IgnoreMissingLocals);
         here[operation] = copy;
     }
-    for (const Wanted& wanted : each_turn_) {
+    for (const Wanted& wanted : each_iteration_) {
         Value* condition = here[wanted.condition];
         passes = b.CreateAnd(passes, wanted.value ? condition : b.CreateNot(condition));
     }
-    Value* next_turn = b.CreateAdd(turn, b.getInt64(1));
+    Value* next_iteration = b.CreateAdd(iteration, b.getInt64(1));
     b.CreateCondBr(passes, rest, header,
                    llvm::MDBuilder(function.getContext()).createBranchWeights(2000, 1));
-    turn->addIncoming(b.getInt64(0), before);
+    iteration->addIncoming(b.getInt64(0), before);
     BasicBlock* last = latch == header ? rest : copy_of(latch);
-    turn->addIncoming(next_turn, last);
+    iteration->addIncoming(next_iteration, last);
     for (llvm::PHINode& phi : header->phis()) {
         const int index = phi.getBasicBlockIndex(before);
         phi.setIncomingBlock(static_cast<unsigned>(index), first);

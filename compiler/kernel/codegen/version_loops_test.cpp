@@ -1,5 +1,6 @@
-// Loops of loads that a test lets be vectors, where the tests are made before the loop: all turns
-// pass them, none does, or those up to a wrapping index, the end of a buffer or a lane's leaving.
+// Loops of loads that a test lets be vectors, where the tests are made before the loop: all
+// iterations pass them, none does, or those up to a wrapping index, the end of a buffer or a lane's
+// leaving.
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/codegen/kernel_harness.h"
@@ -80,8 +81,8 @@ struct Case {
 
 constexpr Case kCases[] = {
     {"all turns", 0, 4, 0, 64},
-    {"one turn", 0, 1, 0, 8},
-    {"no turn", 0, 0, 0, 8},
+    {"one iteration", 0, 1, 0, 8},
+    {"no iteration", 0, 0, 0, 8},
     {"places that are not those of blocks", 3, 4, 0, 64},
     {"only the second load is not", 0, 4, 0, 61},
     {"lanes that leave", 0, 3, 2, 64},
@@ -126,13 +127,14 @@ TEST(VersionLoops, TurnsThatPassTheTestsAndOthers) {
 }
 
 // Else the test above says nothing.
-TEST(VersionLoops, ALoopOfGuessedLoadsHasTwoVersions) {
+TEST(VersionLoops, ALoopOfSpeculatedLoadsHasTwoVersions) {
     const ir::Kernel kernel =
         TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(16) robust", kPrologue, kBody);
     for (const uint32_t lanes : {32u, 64u}) {
         const Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes);
         ASSERT_TRUE(native.ok());
-        EXPECT_NE(native->optimized_llvm_ir().find("turn.versioned"), std::string::npos) << lanes;
+        EXPECT_NE(native->optimized_llvm_ir().find("iteration.versioned"), std::string::npos)
+            << lanes;
     }
 }
 

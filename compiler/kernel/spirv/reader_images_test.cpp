@@ -423,7 +423,7 @@ TEST(ReaderImages, WhatTheLayoutDoesNotHaveIsNamed) {
     EXPECT_NE(other_kind.find("storage_buffer"), std::string::npos) << other_kind;
 }
 
-TEST(ReaderImages, ALayoutIsGuessedFromTheVariables) {
+TEST(ReaderImages, ALayoutIsTakenFromTheVariables) {
     const Words words = CompileGlsl(
         Shader("o[i] = uint(texelFetch(sampler2D(image, state), ivec2(i), 0).x + texture(both, "
                "vec2(0)).x + "

@@ -124,7 +124,7 @@ ResourceLayout LayoutOf(const Module& module) {
             const Inst* length = type->op == Op::OpTypeArray ? module.Find((*type)[1]) : nullptr;
             binding.count = length && length->op == Op::OpConstant && length->size() == 1
                                 ? std::min((*length)[0], 1u << 20)
-                                : kGuessedArrayLength;
+                                : kAssumedArrayLength;
             type = module.Find((*type)[0]);
         }
         binding.kind = DescriptorKind(module, static_cast<spv::StorageClass>(inst[0]), type);

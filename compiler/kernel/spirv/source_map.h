@@ -32,9 +32,9 @@ class SourceMap {
 };
 
 // A pipeline layout with what the module's variables are decorated with: descriptors side by side,
-// arrays of an unknown or specialised length with `kGuessedArrayLength` elements, all push
+// arrays of an unknown or specialised length with `kAssumedArrayLength` elements, all push
 // constants.
-inline constexpr uint32_t kGuessedArrayLength = 16;
+inline constexpr uint32_t kAssumedArrayLength = 16;
 ResourceLayout LayoutOf(const Module& module);
 
 }  // namespace fornax::kernel::spirv

@@ -191,8 +191,8 @@ class Translator {
         std::unordered_map<uint32_t, Value> values;
         // Earlier translations of values whose block was translated more than once.
         std::unordered_map<uint32_t, std::vector<Value>> older;
-        // Values that were given a home to be used outside their scope: locals by id, in the order
-        // of VisitIds.
+        // Values that were given a spill slot to be used outside their scope: locals by id, in the
+        // order of VisitIds.
         std::unordered_map<uint32_t, std::vector<uint32_t>> homes;
         std::unordered_map<uint32_t, std::vector<uint32_t>> phi_locals;
         std::unordered_set<uint32_t> translated;  // labels of blocks

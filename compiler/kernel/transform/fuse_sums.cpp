@@ -1,7 +1,7 @@
 // Products that go into sums become multiply-adds, and what is not fused here stays apart.
 //
 // The code generator could find the same, but not the same in every form of a kernel: unrolling,
-// folding and merging change who uses a product. Quick and full code are made of different forms
+// folding and merging change who uses a product. The tiers are made of different forms
 // and must round alike, so this is decided once, before they part.
 #include <utility>
 

@@ -4,7 +4,7 @@
 //
 // A round is straight code: it writes tiles, a barrier follows, it reads them, and another barrier
 // follows. It must not read anything that it has not written, which is known by computing where
-// every invocation writes and reads. What is left over when the rounds do not come out even runs in
+// every invocation writes and reads. What is left over when their number is not divisible runs in
 // the loop as it was. The last round of each group writes where all did, so the memory ends up as
 // it would.
 #include <algorithm>

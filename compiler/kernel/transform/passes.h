@@ -29,7 +29,7 @@ void FuseSums(ir::Kernel& kernel);
 
 // Fully unrolls loops with constant trip counts: those hinted, those whose counter indexes private
 // arrays, and small ones. Bounded by `max_instructions` for the whole kernel. True if it unrolled
-// any; Simplify should follow. For quick code loops stay loops, unless they are tiny.
+// any; Simplify should follow. For the baseline tier loops stay loops, unless they are tiny.
 bool UnrollLoops(ir::Kernel& kernel,
                  uint32_t max_instructions,
                  CodeQuality quality = CodeQuality::kFull);
@@ -75,7 +75,7 @@ bool JoinRounds(ir::Kernel& kernel, JoinedProducts joined = JoinedProducts::kAll
 // should follow.
 bool ChainHalfSums(ir::Kernel& kernel);
 
-// Gives code that divides indices by sizes which are known at run time only a second form, for
+// Gives code that divides indices by sizes which are known at run time only a specialization, for
 // vectors whose lanes share every quotient. True if there was any; Simplify should follow.
 bool VersionDivisions(ir::Kernel& kernel);
 

@@ -30,7 +30,7 @@ struct Limits {
 // The source asks for it, or private arrays can leave memory.
 constexpr Limits kWorthwhile = {8192, 256};
 constexpr Limits kSmall = {384, 32};
-// For quick code: what a loop costs anyway.
+// For the baseline tier: what a loop costs anyway.
 constexpr Limits kTiny = {24, 8};
 
 class Unroller {

@@ -52,7 +52,7 @@ std::string Permutation(bool stores) {
 )";
 }
 
-TEST(EmitGuessed, RowsOfAnyLengthAndOrder) {
+TEST(EmitSpeculated, RowsOfAnyLengthAndOrder) {
     struct Case {
         uint32_t row;         // elements
         uint32_t count;       // of invocations that do anything
@@ -89,9 +89,9 @@ TEST(EmitGuessed, RowsOfAnyLengthAndOrder) {
     }
 }
 
-// Weights in blocks of 18 bytes, whose number is a sum shifted down: sums that come out even, and
+// Weights in blocks of 18 bytes, whose number is a sum shifted down: sums that are divisible, and
 // such that do not.
-TEST(EmitGuessed, BlocksBehindASumThatIsShifted) {
+TEST(EmitSpeculated, BlocksBehindASumThatIsShifted) {
     constexpr char kBody[] = R"(
     %three:i32 = const 3
     %seven:i32 = const 7
@@ -127,8 +127,8 @@ TEST(EmitGuessed, BlocksBehindASumThatIsShifted) {
 }
 
 // Words of 32 bits that are loaded as halves, from blocks of 18 bytes with 16 of them: pieces of
-// four lanes where the sum comes out even.
-TEST(EmitGuessed, HalvesOfWordsInBlocks) {
+// four lanes where the sum is divisible.
+TEST(EmitSpeculated, HalvesOfWordsInBlocks) {
     constexpr char kBody[] = R"(
     %three:i32 = const 3
     %bytes:i32 = const 18
@@ -172,7 +172,7 @@ TEST(EmitGuessed, HalvesOfWordsInBlocks) {
 
 // Four words of each lane, those of eight lanes behind another header each: whole registers with
 // gaps between them.
-TEST(EmitGuessed, WordsInBlocks) {
+TEST(EmitSpeculated, WordsInBlocks) {
     constexpr char kBody[] = R"(
     %three:i32 = const 3
     %four:i32 = const 4
@@ -224,9 +224,9 @@ uint32_t Pos(uint32_t i, uint32_t s) {
     return (i >> 4) * s + (i & 15);
 }
 
-// What each operation needs for a guess about its operands to hold for its result: with sums that
-// fulfil it and such that do not, the lanes load from where they should.
-TEST(EmitGuessed, EveryRule) {
+// What each operation needs for an assumption about its operands to hold for its result: with sums
+// that fulfil it and such that do not, the lanes load from where they should.
+TEST(EmitSpeculated, EveryRule) {
     struct Rule {
         const char* code;  // computes %word:i32 of %i and %s
         uint32_t (*word)(uint32_t i, uint32_t s);
@@ -358,7 +358,7 @@ TEST(EmitGuessed, EveryRule) {
 
 // Rows of blocks of 18 bytes, 8 lanes each, whose stride is known at run time only: read from such
 // blocks, and written to others.
-TEST(EmitGuessed, RowsOfBlocks) {
+TEST(EmitSpeculated, RowsOfBlocks) {
     constexpr char kBody[] = R"(
     %one:i32 = const 1
     %three:i32 = const 3
@@ -399,7 +399,7 @@ TEST(EmitGuessed, RowsOfBlocks) {
 
 // Quotients where rounding could take the next integer, by a divisor that is the same for all
 // lanes.
-TEST(EmitGuessed, DivisionsByUniformValuesAreExact) {
+TEST(EmitSpeculated, DivisionsByUniformValuesAreExact) {
     constexpr char kBody[] = R"(
     %at:i32 = shl %i, %two
     %x:i32 = load_buffer %in, %at align(4)
@@ -446,7 +446,7 @@ TEST(EmitGuessed, DivisionsByUniformValuesAreExact) {
 
 // A loop that takes two steps at a time, and the step that may be left: lanes have as many steps as
 // each other or one more, and are then at places of their own.
-TEST(EmitGuessed, WhatALoopLeftOver) {
+TEST(EmitSpeculated, WhatALoopLeftOver) {
     const ir::Kernel kernel =
         TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(8) robust", kPrologue, R"(
     %one:i32 = const 1
@@ -488,7 +488,7 @@ TEST(EmitGuessed, WhatALoopLeftOver) {
 )");
     const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16);
     ASSERT_TRUE(native.ok()) << native.error().message;
-    EXPECT_NE(native->llvm_ir().find("load_guessed"), std::string::npos) << native->llvm_ir();
+    EXPECT_NE(native->llvm_ir().find("load_speculated"), std::string::npos) << native->llvm_ir();
     const std::vector<uint32_t> in = Counting(64 * 6);
     for (const uint32_t steps : {0u, 1u, 4u, 5u}) {
         for (const uint32_t longer : {0u, 1u, 20u, 63u, 64u}) {
@@ -511,7 +511,7 @@ TEST(EmitGuessed, WhatALoopLeftOver) {
 // wider than the workgroup. A branch on it is taken all the same.
 // The lanes' part of an offset comes out of a table, or is an operation's second result: what lanes
 // share is no arithmetic of what their places share.
-TEST(EmitGuessed, PlacesOutOfTables) {
+TEST(EmitSpeculated, PlacesOutOfTables) {
     for (const char* place :
          {"%t:i32 = load_constant %place align(4)", "%t:i32 = load_push %behind align(4)",
           "%low:i32, %t:i32 = umul_extended %which, %large"}) {
@@ -549,7 +549,7 @@ TEST(EmitGuessed, PlacesOutOfTables) {
     }
 }
 
-TEST(EmitGuessed, LanesThatAreNotInUseDecideNothing) {
+TEST(EmitSpeculated, LanesThatAreNotInUseDecideNothing) {
     const ir::Kernel kernel = TwoBufferKernel(
         "workgroup_size(32, 1, 1) subgroup_size(64) push_constants(4)", kPrologue, R"(
     %none:i32 = lshr %li, %li

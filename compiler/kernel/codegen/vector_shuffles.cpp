@@ -1,13 +1,13 @@
 // Shuffles of whatever length as shuffles of two registers each. LLVM takes a shuffle whose source
 // is longer than its result apart into single elements, which is what a transposition must not
 // become.
+#include "compiler/kernel/codegen/vector_shuffles.h"
+
 #include <algorithm>
 #include <bit>
 #include <map>
 
-#include "compiler/kernel/codegen/emitter.h"
-
-namespace fornax::kernel {
+namespace fornax::kernel::vectors {
 
 using llvm::Value;
 
@@ -15,8 +15,12 @@ namespace {
 
 using Picks = llvm::SmallVector<int, 64>;
 
-unsigned Width(Value* vector) {
+unsigned Width(const Value* vector) {
     return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
+}
+
+uint64_t ElementBytes(const llvm::Type* type) {
+    return type->getScalarSizeInBits() / 8;
 }
 
 bool IsIdentity(llvm::ArrayRef<int> pick) {
@@ -30,10 +34,12 @@ bool IsIdentity(llvm::ArrayRef<int> pick) {
 
 }  // namespace
 
-std::vector<Value*> Emitter::PermuteToRegisters(llvm::ArrayRef<Value*> parts,
-                                                llvm::ArrayRef<int> pick) {
+std::vector<Value*> PermuteToRegisters(llvm::IRBuilderBase& b,
+                                       uint32_t vector_bits,
+                                       llvm::ArrayRef<Value*> parts,
+                                       llvm::ArrayRef<int> pick) {
     const uint32_t bits = parts[0]->getType()->getScalarSizeInBits();
-    const unsigned width = std::max(1u, vector_bits_ / bits);
+    const unsigned width = std::max(1u, vector_bits / bits);
 
     // Every part in pieces of one register.
     struct Piece {
@@ -62,7 +68,7 @@ std::vector<Value*> Emitter::PermuteToRegisters(llvm::ArrayRef<Value*> parts,
             for (unsigned i = 0; i < width && piece.first + i < Width(piece.part); ++i) {
                 mask[i] = static_cast<int>(piece.first + i);
             }
-            piece.value = builder_.CreateShuffleVector(piece.part, mask);
+            piece.value = b.CreateShuffleVector(piece.part, mask);
         }
         return piece.value;
     };
@@ -90,7 +96,7 @@ std::vector<Value*> Emitter::PermuteToRegisters(llvm::ArrayRef<Value*> parts,
             if (next == by_piece.end()) {
                 Value* value = piece_value(it->first);
                 if (!IsIdentity(it->second)) {
-                    value = builder_.CreateShuffleVector(value, it->second);
+                    value = b.CreateShuffleVector(value, it->second);
                 }
                 level.push_back({value, it->second});
                 break;
@@ -101,9 +107,9 @@ std::vector<Value*> Emitter::PermuteToRegisters(llvm::ArrayRef<Value*> parts,
                     mask[i] = static_cast<int>(width) + next->second[i];
                 }
             }
-            level.push_back({builder_.CreateShuffleVector(piece_value(it->first),
-                                                          piece_value(next->first), mask),
-                             mask});
+            level.push_back(
+                {b.CreateShuffleVector(piece_value(it->first), piece_value(next->first), mask),
+                 mask});
             it = next;
         }
         while (level.size() > 1) {
@@ -118,7 +124,7 @@ std::vector<Value*> Emitter::PermuteToRegisters(llvm::ArrayRef<Value*> parts,
                     }
                 }
                 joined.push_back(
-                    {builder_.CreateShuffleVector(level[i].value, level[i + 1].value, mask), mask});
+                    {b.CreateShuffleVector(level[i].value, level[i + 1].value, mask), mask});
             }
             if (level.size() % 2 != 0) {
                 joined.push_back(level.back());
@@ -132,7 +138,7 @@ std::vector<Value*> Emitter::PermuteToRegisters(llvm::ArrayRef<Value*> parts,
     return registers;
 }
 
-Value* Emitter::Slice(Value* vector, unsigned first, unsigned count) {
+Value* Slice(llvm::IRBuilderBase& b, Value* vector, unsigned first, unsigned count) {
     if (first == 0 && count == Width(vector)) {
         return vector;
     }
@@ -140,18 +146,104 @@ Value* Emitter::Slice(Value* vector, unsigned first, unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
         mask.push_back(static_cast<int>(first + i));
     }
-    return builder_.CreateShuffleVector(vector, mask);
+    return b.CreateShuffleVector(vector, mask);
 }
 
-Value* Emitter::Permute(llvm::ArrayRef<Value*> parts, llvm::ArrayRef<int> pick) {
+Value* Permute(llvm::IRBuilderBase& b,
+               uint32_t vector_bits,
+               llvm::ArrayRef<Value*> parts,
+               llvm::ArrayRef<int> pick) {
     if (Width(parts[0]) == pick.size() && IsIdentity(pick)) {
         return parts[0];
     }
-    std::vector<Value*> level = PermuteToRegisters(parts, pick);
+    std::vector<Value*> level = PermuteToRegisters(b, vector_bits, parts, pick);
     while (!std::has_single_bit(level.size())) {
         level.push_back(llvm::PoisonValue::get(level[0]->getType()));
     }
-    return Slice(JoinAll(level), 0, static_cast<unsigned>(pick.size()));
+    return Slice(b, JoinAll(b, level), 0, static_cast<unsigned>(pick.size()));
 }
 
-}  // namespace fornax::kernel
+Value* JoinAll(llvm::IRBuilderBase& b, llvm::ArrayRef<Value*> vectors) {
+    llvm::SmallVector<Value*, 32> parts(vectors.begin(), vectors.end());
+    while (parts.size() > 1) {
+        const unsigned width =
+            llvm::cast<llvm::FixedVectorType>(parts[0]->getType())->getNumElements();
+        llvm::SmallVector<int, 256> all;
+        for (unsigned i = 0; i < 2 * width; ++i) {
+            all.push_back(static_cast<int>(i));
+        }
+        llvm::SmallVector<Value*, 32> joined;
+        for (size_t i = 0; i < parts.size(); i += 2) {
+            joined.push_back(b.CreateShuffleVector(parts[i], parts[i + 1], all));
+        }
+        parts = joined;
+    }
+    return parts[0];
+}
+
+Value* Pack(llvm::IRBuilderBase& b, llvm::ArrayRef<Value*> columns) {
+    const auto count = static_cast<unsigned>(columns.size());
+    const unsigned lanes = Width(columns[0]);
+    llvm::SmallVector<int, 256> pick;
+    for (unsigned i = 0; i < lanes * count; ++i) {
+        pick.push_back(static_cast<int>(i % count * lanes + i / count));
+    }
+    return b.CreateShuffleVector(JoinAll(b, columns), pick);
+}
+
+Values Unpack(llvm::IRBuilderBase& b, Value* packed, size_t count) {
+    const auto lanes = static_cast<uint32_t>(Width(packed) / count);
+    Values columns;
+    for (size_t k = 0; k < count; ++k) {
+        llvm::SmallVector<int, 64> pick;
+        for (uint32_t lane = 0; lane < lanes; ++lane) {
+            pick.push_back(static_cast<int>(lane * count + k));
+        }
+        columns.push_back(b.CreateShuffleVector(packed, pick));
+    }
+    return columns;
+}
+
+llvm::Constant* Same(llvm::Type* type, uint64_t value) {
+    return llvm::ConstantInt::get(type, value);
+}
+
+Values UnpackWords(llvm::IRBuilderBase& b,
+                   llvm::ArrayRef<Value*> words,
+                   uint64_t skip,
+                   llvm::Type* type,
+                   size_t count) {
+    const uint64_t element = ElementBytes(type);
+    const uint64_t word = ElementBytes(words[0]->getType());
+    llvm::Type* lanes = words[0]->getType()->getWithNewType(type);
+    Values elements;
+    for (size_t i = 0; i < count; ++i) {
+        const uint64_t at = skip + i * element;
+        Value* part = words[at / word];
+        if (at % word != 0) {
+            part = b.CreateLShr(part, Same(part->getType(), at % word * 8));
+        }
+        elements.push_back(b.CreateTrunc(part, lanes));
+    }
+    return elements;
+}
+
+Values PackWords(llvm::IRBuilderBase& b, llvm::ArrayRef<Value*> elements, uint64_t bytes) {
+    const uint64_t element = ElementBytes(elements[0]->getType());
+    const size_t parts = bytes / element;
+    llvm::Type* type =
+        elements[0]->getType()->getWithNewType(b.getIntNTy(static_cast<unsigned>(bytes * 8)));
+    Values words;
+    for (size_t i = 0; i < elements.size(); i += parts) {
+        Value* word = b.CreateZExt(elements[i], type);
+        for (size_t k = 1; k < parts; ++k) {
+            Value* part = b.CreateZExt(elements[i + k], type);
+            part = b.CreateShl(part, Same(type, k * element * 8));
+            word = b.CreateOr(word, part);
+        }
+        words.push_back(word);
+    }
+    return words;
+}
+
+}  // namespace fornax::kernel::vectors

@@ -1,4 +1,4 @@
-// A second form of what takes an invocation's number apart by sizes that are known at run time
+// A specialization of what takes an invocation's number apart by sizes that are known at run time
 // only, for vectors whose lanes share every quotient.
 //
 // Kernels for tensors of any rank divide an index by the sizes of the dimensions. As long as a
@@ -96,7 +96,7 @@ class Versioner {
         return kernel_.inst(id).results[0];
     }
 
-    // The value as the second form has it, if it can be had there; else an invalid id.
+    // The value as the specialization has it, if it can be had there; else an invalid id.
     ValueId Beforehand(ValueId value) {
         if (value.index >= beforehand_.size()) {
             return value;
@@ -530,7 +530,7 @@ class Versioner {
     const bool in_loop_;           // the block is that of a loop
     std::vector<uint32_t> place_;  // by instruction: where in the block it lies
     LaneKinds kinds_;
-    std::vector<ValueId> beforehand_;  // by value: what it is in the second form
+    std::vector<ValueId> beforehand_;  // by value: what it is in the specialization
     uint32_t at_ = 0;                  // where the walk is
     uint32_t start_ = kOutside;        // where the two forms begin
     uint32_t origin_ = 0;

@@ -66,7 +66,7 @@ constexpr Sizes kSizes[] = {{0, 64, 190, 3},
                             {0, 1000, 192, 2},
                             {0xffffff80u, 64, 60, 1}};
 
-TEST(EmitEvenDivisions, RowsAndPlacesInThem) {
+TEST(EmitDivisions, RowsAndPlacesInThem) {
     const ir::Kernel kernel = Versioned(R"(
     scope @0 {
       %out_of:bool = ule %n, %i
@@ -92,7 +92,7 @@ TEST(EmitEvenDivisions, RowsAndPlacesInThem) {
     }
 }
 
-TEST(EmitEvenDivisions, RemaindersOfRemainders) {
+TEST(EmitDivisions, RemaindersOfRemainders) {
     const ir::Kernel kernel = Versioned(R"(
     %inside:bool = ult %i, %n
     if %inside {
@@ -126,7 +126,7 @@ TEST(EmitEvenDivisions, RemaindersOfRemainders) {
 }
 
 // As compilers and libraries divide by numbers that come with their inverse.
-TEST(EmitEvenDivisions, ByAnInverse) {
+TEST(EmitDivisions, ByAnInverse) {
     const ir::Kernel kernel = Versioned(R"(
     %inside:bool = ult %i, %n
     if %inside {
@@ -150,7 +150,7 @@ TEST(EmitEvenDivisions, ByAnInverse) {
     }
 }
 
-TEST(EmitEvenDivisions, SignedNumbers) {
+TEST(EmitDivisions, SignedNumbers) {
     const ir::Kernel kernel = Versioned(R"(
     %inside:bool = slt %i, %n
     if %inside {
@@ -178,6 +178,31 @@ TEST(EmitEvenDivisions, SignedNumbers) {
                              ASSERT_EQ(results[1][place], should) << "at " << place;
                          }
                      });
+    }
+}
+
+// Lanes that go backwards in what is left of a division.
+TEST(EmitDivisions, ProductsByNegativeNumbers) {
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(16) robust", kPrologue, R"(
+    %minus:i32 = const -1
+    %last:i32 = const 99
+    %rest:i32 = urem %i, %s
+    %back:i32 = imul %rest, %minus
+    %element:i32 = iadd %back, %last
+    %from:i32 = shl %element, %two
+    %v:i32 = load_buffer %in, %from align(4)
+    store_buffer %out, %near, %v align(4)
+    return
+)");
+    for (const uint32_t size : {64u, 100u, 48u, 7u}) {
+        std::vector<uint32_t> wanted;
+        for (uint32_t i = 0; i < 128; ++i) {
+            wanted.push_back(Counting(100)[99 - i % size]);
+        }
+        ForEachWidth(kernel, {Counting(100), std::vector<uint32_t>(128, 7)},
+                     {.groups = {2, 1, 1}, .push_constants = {0, size, 0, 0}},
+                     [&](const Buffers& results) { ASSERT_EQ(results[1], wanted); });
     }
 }
 

@@ -1,4 +1,5 @@
-// Second forms for vectors whose lanes share every quotient: what is asked, and what is left alone.
+// Specializations for vectors whose lanes share every quotient: what is asked, and what is left
+// alone.
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
@@ -38,7 +39,7 @@ size_t Count(const std::string& text, const std::string& word) {
     return count;
 }
 
-TEST(EvenDivisions, AQuotientIsAskedFor) {
+TEST(VersionDivisions, AQuotientIsAskedFor) {
     ExpectPassAndCompact([](ir::Kernel& kernel) { VersionDivisions(kernel); },
                          std::string(kPrologue) + R"(
     %q:i32 = udiv %i, %s
@@ -67,7 +68,7 @@ TEST(EvenDivisions, AQuotientIsAskedFor) {
 )");
 }
 
-TEST(EvenDivisions, GuardsBelongToTheQuestion) {
+TEST(VersionDivisions, GuardsBelongToTheQuestion) {
     const std::string text = After(R"(
     scope @0 {
       %out:bool = ule %s, %i
@@ -79,13 +80,13 @@ TEST(EvenDivisions, GuardsBelongToTheQuestion) {
     }
     return
 )");
-    // In the second form only.
+    // In the specialization only.
     EXPECT_EQ(Count(text, "exit @"), 1u) << text;
     EXPECT_EQ(Count(text, "urem"), 1u) << text;
     EXPECT_EQ(Count(text, "store_buffer"), 2u) << text;
 }
 
-TEST(EvenDivisions, GuardsOneAfterAnother) {
+TEST(VersionDivisions, GuardsOneAfterAnother) {
     const std::string part = R"(
       %out#:bool = ule %s, %i#
       if %out# { exit @# %i# }
@@ -107,7 +108,7 @@ TEST(EvenDivisions, GuardsOneAfterAnother) {
     EXPECT_EQ(Count(text, "store_buffer"), 4u) << text;
 }
 
-TEST(EvenDivisions, OnesThatAreSparedOrMultiplied) {
+TEST(VersionDivisions, OnesThatAreSparedOrMultiplied) {
     const std::string text = After(R"(
     %less:bool = ult %i, %s
     %q:i32 = if %less {
@@ -144,7 +145,7 @@ TEST(EvenDivisions, OnesThatAreSparedOrMultiplied) {
     EXPECT_EQ(Count(text, "umul_extended"), 3u) << text;
 }
 
-TEST(EvenDivisions, OthersStay) {
+TEST(VersionDivisions, OthersStay) {
     const std::string store = " store_buffer %o, %q, %l align(4) return";
     EXPECT_EQ(After("%q:i32 = udiv %w, %s" + store), "");
     EXPECT_EQ(After("%q:i32 = udiv %i, %four" + store), "");

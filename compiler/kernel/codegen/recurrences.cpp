@@ -1,4 +1,4 @@
-#include "compiler/kernel/codegen/turn_values.h"
+#include "compiler/kernel/codegen/recurrences.h"
 
 #include <utility>
 
@@ -17,15 +17,15 @@ namespace {
 
 constexpr uint32_t kMaxDepth = 64;
 // The longest chain of instructions from one iteration's value to the next one's.
-constexpr uint32_t kMaxSteps = 64;
+constexpr uint32_t kMaxChain = 64;
 
 bool Handles(const llvm::Type* type) {
     return type->isIntegerTy() && type->getIntegerBitWidth() <= 64;
 }
 
-TurnValues::Limits Joined(const TurnValues::Limits& a, const TurnValues::Limits& b) {
-    TurnValues::Limits all = a;
-    for (const TurnValues::Limit& limit : b) {
+Recurrences::Limits Joined(const Recurrences::Limits& a, const Recurrences::Limits& b) {
+    Recurrences::Limits all = a;
+    for (const Recurrences::Limit& limit : b) {
         if (!llvm::is_contained(all, limit)) {
             all.push_back(limit);
         }
@@ -35,30 +35,30 @@ TurnValues::Limits Joined(const TurnValues::Limits& a, const TurnValues::Limits&
 
 }  // namespace
 
-TurnValues::TurnValues(const llvm::Loop& loop,
-                       llvm::function_ref<Value*(llvm::PHINode&)> incoming_of)
+Recurrences::Recurrences(const llvm::Loop& loop,
+                         llvm::function_ref<Value*(llvm::PHINode&)> incoming_of)
     : loop_(loop),
       incoming_of_(incoming_of),
       before_(loop.getLoopPreheader(),
               loop.getLoopPreheader()->getTerminator()->getIterator(),
               llvm::InstSimplifyFolder(loop.getHeader()->getModule()->getDataLayout())) {}
 
-const TurnValues::Linear* TurnValues::Of(Value* value) {
+const Recurrences::Recurrence* Recurrences::Of(Value* value) {
     if (!Handles(value->getType()) || depth_ == kMaxDepth) {
         return nullptr;
     }
     if (!known_.contains(value)) {
         known_[value] = std::nullopt;  // a cycle that is no counter's
         ++depth_;
-        std::optional<Linear> found = Compute(value);
+        std::optional<Recurrence> found = Compute(value);
         --depth_;
         known_[value] = std::move(found);
     }
-    const std::optional<Linear>& linear = known_[value];
-    return linear ? &*linear : nullptr;
+    const std::optional<Recurrence>& recurrence = known_[value];
+    return recurrence ? &*recurrence : nullptr;
 }
 
-Value* TurnValues::Binary(Instruction::BinaryOps op, Value* a, Value* b) {
+Value* Recurrences::Binary(Instruction::BinaryOps op, Value* a, Value* b) {
     Value*& result = computed_[{op, a, b}];
     if (!result) {
         result = before_.CreateBinOp(op, a, b);
@@ -66,74 +66,76 @@ Value* TurnValues::Binary(Instruction::BinaryOps op, Value* a, Value* b) {
     return result;
 }
 
-Value* TurnValues::Sum(Value* root, const APInt& offset) {
+Value* Recurrences::Sum(Value* root, const APInt& offset) {
     return Binary(Instruction::Add, root, llvm::ConstantInt::get(root->getType(), offset));
 }
 
 // The offset becomes a part of the root.
-void TurnValues::Settle(Linear& linear) {
-    linear.root = First(linear);
-    linear.offset.clearAllBits();
+void Recurrences::Settle(Recurrence& recurrence) {
+    recurrence.root = First(recurrence);
+    recurrence.offset.clearAllBits();
 }
 
 // A sum that wraps before the loop would break the limit, too, so an offset is not negative.
-std::optional<TurnValues::Limits> TurnValues::Within(const Linear& linear, const APInt& last) {
-    if (linear.step.isNegative()) {
+std::optional<Recurrences::Limits> Recurrences::Within(const Recurrence& recurrence,
+                                                       const APInt& last) {
+    if (recurrence.stride.isNegative()) {
         return {};
     }
-    Linear settled = linear;
-    if (linear.offset.isNegative() || linear.offset.ugt(last)) {
+    Recurrence settled = recurrence;
+    if (recurrence.offset.isNegative() || recurrence.offset.ugt(last)) {
         Settle(settled);
     }
     if (settled.same() && settled.offset.isZero() && last.isAllOnes()) {
         return settled.limits;
     }
     Value* most = llvm::ConstantInt::get(settled.root->getType(), last - settled.offset);
-    return Joined(settled.limits, {{settled.root, settled.step, most}});
+    return Joined(settled.limits, {{settled.root, settled.stride, most}});
 }
 
-std::optional<TurnValues::Linear> TurnValues::Compute(Value* value) {
+std::optional<Recurrences::Recurrence> Recurrences::Compute(Value* value) {
     const APInt zero = APInt::getZero(value->getType()->getIntegerBitWidth());
     if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value)) {
-        return Linear{llvm::ConstantInt::get(value->getType(), 0), constant->getValue(), zero, {}};
+        return Recurrence{
+            llvm::ConstantInt::get(value->getType(), 0), constant->getValue(), zero, {}};
     }
     auto* inst = llvm::dyn_cast<Instruction>(value);
     if (!inst || !loop_.contains(inst)) {
-        return Linear{value, zero, zero, {}};
+        return Recurrence{value, zero, zero, {}};
     }
-    std::optional<Linear> found;
+    std::optional<Recurrence> found;
     if (auto* phi = llvm::dyn_cast<llvm::PHINode>(inst)) {
         if (phi->getParent() == loop_.getHeader()) {
             return OfHeaderPhi(*phi);
         }
         Value* incoming = incoming_of_(*phi);
-        const Linear* linear = incoming ? Of(incoming) : nullptr;
-        return linear ? std::optional(*linear) : std::nullopt;
+        const Recurrence* recurrence = incoming ? Of(incoming) : nullptr;
+        return recurrence ? std::optional(*recurrence) : std::nullopt;
     }
     if (auto* cast = llvm::dyn_cast<llvm::CastInst>(inst)) {
         found = OfCast(*cast);
     } else if (auto* binary = llvm::dyn_cast<llvm::BinaryOperator>(inst)) {
         found = OfBinary(*binary);
     } else if (llvm::isa<llvm::FreezeInst>(inst)) {
-        if (const Linear* linear = Of(inst->getOperand(0))) {
-            return *linear;
+        if (const Recurrence* recurrence = Of(inst->getOperand(0))) {
+            return *recurrence;
         }
     }
     return found ? found : OfRepeated(*inst);
 }
 
-// How much more a phi of the header is in the next turn.
-std::optional<APInt> TurnValues::StepOf(llvm::PHINode& phi) {
-    APInt step = APInt::getZero(phi.getType()->getIntegerBitWidth());
+// How much more a phi of the header is in the next iteration.
+std::optional<APInt> Recurrences::StrideOf(llvm::PHINode& phi) {
+    APInt stride = APInt::getZero(phi.getType()->getIntegerBitWidth());
     Value* next = phi.getIncomingValueForBlock(loop_.getLoopLatch());
-    for (uint32_t steps = 0; next && next != &phi && steps < kMaxSteps; ++steps) {
+    for (uint32_t length = 0; next && next != &phi && length < kMaxChain; ++length) {
         const APInt* more = nullptr;
         Value* rest = nullptr;
         if (auto* other = llvm::dyn_cast<llvm::PHINode>(next)) {
             const bool inside = loop_.contains(other) && other->getParent() != loop_.getHeader();
             next = inside ? incoming_of_(*other) : nullptr;
         } else if (match::match(next, match::m_Add(match::m_Value(rest), match::m_APInt(more)))) {
-            step += *more;
+            stride += *more;
             next = rest;
         } else if (auto* freeze = llvm::dyn_cast<llvm::FreezeInst>(next)) {
             next = freeze->getOperand(0);
@@ -141,12 +143,12 @@ std::optional<APInt> TurnValues::StepOf(llvm::PHINode& phi) {
             next = nullptr;
         }
     }
-    return next == &phi ? std::optional(step) : std::nullopt;
+    return next == &phi ? std::optional(stride) : std::nullopt;
 }
 
-std::optional<TurnValues::Linear> TurnValues::OfHeaderPhi(llvm::PHINode& phi) {
-    const std::optional<APInt> step = StepOf(phi);
-    if (!step) {
+std::optional<Recurrences::Recurrence> Recurrences::OfHeaderPhi(llvm::PHINode& phi) {
+    const std::optional<APInt> stride = StrideOf(phi);
+    if (!stride) {
         return {};
     }
     // A freeze inside of the loop has to mean what one before it means.
@@ -155,28 +157,28 @@ std::optional<TurnValues::Linear> TurnValues::OfHeaderPhi(llvm::PHINode& phi) {
         first = before_.CreateFreeze(first);
         phi.setIncomingValueForBlock(loop_.getLoopPreheader(), first);
     }
-    const Linear* start = Of(first);
+    const Recurrence* start = Of(first);
     if (!start) {
         return {};
     }
-    return Linear{start->root, start->offset, *step, {}};
+    return Recurrence{start->root, start->offset, *stride, {}};
 }
 
-std::optional<TurnValues::Linear> TurnValues::OfCast(llvm::CastInst& cast) {
+std::optional<Recurrences::Recurrence> Recurrences::OfCast(llvm::CastInst& cast) {
     if (!Handles(cast.getSrcTy())) {
         return {};
     }
-    const Linear* found = Of(cast.getOperand(0));
+    const Recurrence* found = Of(cast.getOperand(0));
     if (!found) {
         return {};
     }
-    Linear a = *found;
-    const unsigned from_bits = a.step.getBitWidth();
+    Recurrence a = *found;
+    const unsigned from_bits = a.stride.getBitWidth();
     const unsigned bits = cast.getType()->getIntegerBitWidth();
     llvm::Type* type = cast.getType();
     if (llvm::isa<llvm::TruncInst>(cast)) {
-        return Linear{before_.CreateTrunc(a.root, type), a.offset.trunc(bits), a.step.trunc(bits),
-                      a.limits};
+        return Recurrence{before_.CreateTrunc(a.root, type), a.offset.trunc(bits),
+                          a.stride.trunc(bits), a.limits};
     }
     const bool is_signed = llvm::isa<llvm::SExtInst>(cast);
     if (!is_signed && !llvm::isa<llvm::ZExtInst>(cast)) {
@@ -188,43 +190,43 @@ std::optional<TurnValues::Linear> TurnValues::OfCast(llvm::CastInst& cast) {
     if (a.same()) {
         Value* wide =
             is_signed ? before_.CreateSExt(a.root, type) : before_.CreateZExt(a.root, type);
-        return Linear{wide, APInt::getZero(bits), APInt::getZero(bits), a.limits};
+        return Recurrence{wide, APInt::getZero(bits), APInt::getZero(bits), a.limits};
     }
     const auto limits =
         Within(a, is_signed ? APInt::getSignedMaxValue(from_bits) : APInt::getMaxValue(from_bits));
     if (!limits) {
         return {};
     }
-    return Linear{before_.CreateZExt(a.root, type), a.offset.zext(bits), a.step.zext(bits),
-                  *limits};
+    return Recurrence{before_.CreateZExt(a.root, type), a.offset.zext(bits), a.stride.zext(bits),
+                      *limits};
 }
 
-std::optional<TurnValues::Linear> TurnValues::OfBinary(llvm::BinaryOperator& inst) {
-    const Linear* found = Of(inst.getOperand(0));
+std::optional<Recurrences::Recurrence> Recurrences::OfBinary(llvm::BinaryOperator& inst) {
+    const Recurrence* found = Of(inst.getOperand(0));
     if (!found) {
         return {};
     }
-    const Linear a = *found;
+    const Recurrence a = *found;
     found = Of(inst.getOperand(1));
     if (!found) {
         return {};
     }
-    const Linear b = *found;
+    const Recurrence b = *found;
     const Limits both = Joined(a.limits, b.limits);
     const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(inst.getOperand(1));
     const auto sum = [&] {
-        return Linear{Binary(Instruction::Add, a.root, b.root), a.offset + b.offset,
-                      a.step + b.step, both};
+        return Recurrence{Binary(Instruction::Add, a.root, b.root), a.offset + b.offset,
+                          a.stride + b.stride, both};
     };
     switch (inst.getOpcode()) {
         case Instruction::Add:
             return sum();
         case Instruction::Sub:
-            return Linear{Binary(Instruction::Sub, a.root, b.root), a.offset - b.offset,
-                          a.step - b.step, both};
+            return Recurrence{Binary(Instruction::Sub, a.root, b.root), a.offset - b.offset,
+                              a.stride - b.stride, both};
         case Instruction::Mul:
         case Instruction::Shl: {
-            const unsigned bits = a.step.getBitWidth();
+            const unsigned bits = a.stride.getBitWidth();
             if (!constant || (inst.getOpcode() == Instruction::Shl && constant->uge(bits))) {
                 return {};
             }
@@ -234,14 +236,14 @@ std::optional<TurnValues::Linear> TurnValues::OfBinary(llvm::BinaryOperator& ins
                     : APInt::getOneBitSet(bits, static_cast<unsigned>(constant->getZExtValue()));
             Value* root =
                 Binary(Instruction::Mul, a.root, llvm::ConstantInt::get(a.root->getType(), by));
-            return Linear{root, a.offset * by, a.step * by, both};
+            return Recurrence{root, a.offset * by, a.stride * by, both};
         }
         case Instruction::LShr:
-            if (!constant || constant->uge(a.step.getBitWidth())) {
+            if (!constant || constant->uge(a.stride.getBitWidth())) {
                 return {};
             }
             return OfQuotient(inst, a,
-                              APInt::getOneBitSet(a.step.getBitWidth(),
+                              APInt::getOneBitSet(a.stride.getBitWidth(),
                                                   static_cast<unsigned>(constant->getZExtValue())));
         case Instruction::UDiv:
         case Instruction::URem:
@@ -258,10 +260,10 @@ std::optional<TurnValues::Linear> TurnValues::OfBinary(llvm::BinaryOperator& ins
             // Only bits that are always the same in one and in the other.
             const llvm::KnownBits known =
                 llvm::computeKnownBits(inst.getOperand(1), inst.getModule()->getDataLayout());
-            if (!b.same() || known.countMaxActiveBits() > a.step.countr_zero()) {
+            if (!b.same() || known.countMaxActiveBits() > a.stride.countr_zero()) {
                 return {};
             }
-            Linear either = a;
+            Recurrence either = a;
             Settle(either);
             either.root = Binary(Instruction::Or, either.root, First(b));
             either.limits = both;
@@ -272,8 +274,8 @@ std::optional<TurnValues::Linear> TurnValues::OfBinary(llvm::BinaryOperator& ins
     }
 }
 
-std::optional<TurnValues::Linear> TurnValues::OfAnd(Linear value, const APInt& mask) {
-    const unsigned steady_bits = value.step.countr_zero();  // the low ones, in all turns
+std::optional<Recurrences::Recurrence> Recurrences::OfAnd(Recurrence value, const APInt& mask) {
+    const unsigned steady_bits = value.stride.countr_zero();  // the low ones, in all iterations
     const bool low = mask.getActiveBits() <= steady_bits;
     if (!low && (~mask).getActiveBits() > steady_bits) {
         return {};
@@ -286,16 +288,16 @@ std::optional<TurnValues::Linear> TurnValues::OfAnd(Linear value, const APInt& m
         Binary(Instruction::And, value.root, llvm::ConstantInt::get(value.root->getType(), mask));
     if (low) {
         value.offset.clearAllBits();
-        value.step.clearAllBits();
+        value.stride.clearAllBits();
     }
     return value;
 }
 
-std::optional<TurnValues::Linear> TurnValues::OfQuotient(llvm::BinaryOperator& inst,
-                                                         Linear value,
-                                                         const APInt& by) {
+std::optional<Recurrences::Recurrence> Recurrences::OfQuotient(llvm::BinaryOperator& inst,
+                                                               Recurrence value,
+                                                               const APInt& by) {
     const bool rest = inst.getOpcode() == Instruction::URem;
-    if (!value.step.urem(by).isZero()) {
+    if (!value.stride.urem(by).isZero()) {
         return {};
     }
     if (value.offset.isNegative() || !value.offset.urem(by).isZero()) {
@@ -308,12 +310,12 @@ std::optional<TurnValues::Linear> TurnValues::OfQuotient(llvm::BinaryOperator& i
     const Instruction::BinaryOps op = rest ? Instruction::URem : Instruction::UDiv;
     Value* root = Binary(op, value.root, llvm::ConstantInt::get(value.root->getType(), by));
     const APInt none = APInt::getZero(by.getBitWidth());
-    return Linear{root, rest ? none : value.offset.udiv(by), rest ? none : value.step.udiv(by),
-                  *limits};
+    return Recurrence{root, rest ? none : value.offset.udiv(by),
+                      rest ? none : value.stride.udiv(by), *limits};
 }
 
 // A value whose operands are the same in each iteration.
-std::optional<TurnValues::Linear> TurnValues::OfRepeated(Instruction& inst) {
+std::optional<Recurrences::Recurrence> Recurrences::OfRepeated(Instruction& inst) {
     if (inst.mayReadOrWriteMemory() || !llvm::isSafeToSpeculativelyExecute(&inst)) {
         return {};
     }
@@ -324,16 +326,16 @@ std::optional<TurnValues::Linear> TurnValues::OfRepeated(Instruction& inst) {
             operands.push_back(operand);
             continue;
         }
-        const Linear* linear = Of(operand);
-        if (!linear || !linear->same()) {
+        const Recurrence* recurrence = Of(operand);
+        if (!recurrence || !recurrence->same()) {
             return {};
         }
-        limits = Joined(limits, linear->limits);
-        operands.push_back(First(*linear));
+        limits = Joined(limits, recurrence->limits);
+        operands.push_back(First(*recurrence));
     }
     const APInt zero = APInt::getZero(inst.getType()->getIntegerBitWidth());
     if (inst.isBinaryOp()) {
-        return Linear{
+        return Recurrence{
             Binary(llvm::cast<llvm::BinaryOperator>(inst).getOpcode(), operands[0], operands[1]),
             zero, zero, limits};
     }
@@ -343,7 +345,7 @@ std::optional<TurnValues::Linear> TurnValues::OfRepeated(Instruction& inst) {
         copy->setOperand(i, operands[i]);
     }
     before_.Insert(copy);
-    return Linear{copy, zero, zero, limits};
+    return Recurrence{copy, zero, zero, limits};
 }
 
 }  // namespace fornax::kernel

@@ -1,14 +1,14 @@
 // Memory selection for offsets that shapes do not follow: index arithmetic with divisions by sizes
 // that are known at run time only, as in kernels for tensors of any rank and order, or with shifts
-// of sums whose low bits nobody knows, as in kernels for weights in blocks. Most of the time the
-// lanes lie as if all of that came out even. One comparison tells, and then the access is that of a
-// pattern; otherwise each lane goes by its own offset.
+// of sums whose low bits nobody knows, as in kernels for weights in blocks. Most of the time all of
+// that is divisible (analysis/lane_speculation.h). One test of all assumptions tells, and then the
+// access is that of a pattern; otherwise each lane goes by its own offset.
 #include <algorithm>
 #include <utility>
 
 #include "compiler/kernel/analysis/access_limits.h"
+#include "compiler/kernel/codegen/assumption_check.h"
 #include "compiler/kernel/codegen/emitter.h"
-#include "compiler/kernel/codegen/guess_check.h"
 
 namespace fornax::kernel {
 
@@ -16,20 +16,20 @@ using llvm::Value;
 using Bounds = MemoryRegion::Bounds;
 
 // A pattern that the lanes' offsets probably have.
-std::optional<GuessedPattern> Emitter::GuessPattern(ir::ValueId offset) {
+std::optional<SpeculatedPattern> Emitter::SpeculatePattern(ir::ValueId offset) {
     if (compact_ || lanes_ == 1 || shapes_.shape(offset).uniform()) {
         return {};
     }
-    GuessedPattern pattern{.guesses = LaneGuesses(kernel_, shapes_.get())};
-    const LaneGuesses::Guess guess = pattern.guesses.Of(offset);
-    if (!guess || pattern.guesses.IsSame(offset) ||
-        (guess->HasRows() && kernel_.type(offset) != ir::Type::kI32)) {
+    SpeculatedPattern pattern{.lanes = LaneSpeculation(kernel_, shapes_.get())};
+    const Speculation* found = pattern.lanes.Of(offset);
+    if (!found || pattern.lanes.IsSame(offset) ||
+        (found->lanes.HasRows() && kernel_.type(offset) != ir::Type::kI32)) {
         return {};
     }
-    pattern.lowest = *std::ranges::min_element(guess->offsets);
-    pattern.shape.kind = guess->HasRows() ? Shape::Kind::kRows : Shape::Kind::kPattern;
-    pattern.shape.rows = guess->rows;
-    for (int64_t lane : guess->offsets) {
+    pattern.lowest = found->lanes.Lowest();
+    pattern.shape.kind = found->lanes.HasRows() ? Shape::Kind::kRows : Shape::Kind::kPattern;
+    pattern.shape.rows = found->lanes.rows;
+    for (int64_t lane : found->lanes.offsets) {
         pattern.shape.offsets.push_back(lane - pattern.lowest);
     }
     return pattern;
@@ -37,17 +37,18 @@ std::optional<GuessedPattern> Emitter::GuessPattern(ir::ValueId offset) {
 
 // All lanes are there, their offsets have the pattern, none wraps, and all of it lies inside.
 // `bytes`: what a lane touches.
-Value* Emitter::HavePattern(const MemoryRegion& region,
-                            GuessedPattern& pattern,
-                            ir::ValueId offset,
-                            uint64_t bytes) {
+Value* Emitter::PatternHolds(const MemoryRegion& region,
+                             SpeculatedPattern& pattern,
+                             ir::ValueId offset,
+                             uint64_t bytes) {
     const auto is_here = [&](ir::ValueId value) {
         const Held& held = held_[value.index];
         return (held.raw != nullptr || held.late) && (held.epoch == epoch_ || held.epoch == 0);
     };
     const auto scalar = [&](ir::ValueId value) { return Raw(value); };
     const auto vector = [&](ir::ValueId value) { return Vector(value); };
-    GuessCheck check(kernel_, shapes_.get(), pattern.guesses, builder_, {is_here, scalar, vector});
+    AssumptionCheck check(kernel_, shapes_.get(), pattern.lanes, builder_,
+                          {is_here, scalar, vector});
     Value* base = check.Base(offset);
     pattern.stride = check.Stride(offset);
     llvm::Type* type = base->getType();
@@ -82,7 +83,7 @@ Value* Emitter::HavePattern(const MemoryRegion& region,
 
 // Each workgroup loads what the one before did not, and its lanes take most of the bytes that they
 // span: rows of weights, for instance. A row may end before the processor has seen that it is one.
-bool Emitter::IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes) {
+bool Emitter::IsStreamed(const SpeculatedPattern& pattern, ir::ValueId offset, uint64_t bytes) {
     const bool between_barriers = std::ranges::any_of(constructs_, [&](const Construct& around) {
         return around.workgroup_level && kernel_.inst(around.inst).op == ir::Op::kLoop;
     });
@@ -99,13 +100,13 @@ bool Emitter::IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint
 }
 
 // Where the pattern is tested, all lanes are active and inside.
-bool Emitter::LoadGuessed(const MemoryRegion& region,
-                          ir::ValueId offset_id,
-                          llvm::Type* type,
-                          size_t count,
-                          Values& results,
-                          Value*& packed) {
-    std::optional<GuessedPattern> pattern = GuessPattern(offset_id);
+bool Emitter::LoadSpeculated(const MemoryRegion& region,
+                             ir::ValueId offset_id,
+                             llvm::Type* type,
+                             size_t count,
+                             Values& results,
+                             Value*& packed) {
+    std::optional<SpeculatedPattern> pattern = SpeculatePattern(offset_id);
     if (!pattern) {
         return false;
     }
@@ -122,27 +123,25 @@ bool Emitter::LoadGuessed(const MemoryRegion& region,
         inside.prefetch_distance = WorkgroupDistance(offset_id);
     }
     const auto offsets = [&] { return Vector(offset_id); };
-    recorder_.Form(AccessForm::kSpeculated, AccessCheck::kSpan, 0);
-    Value* guessed = HavePattern(region, *pattern, offset_id, bytes);
+    recorder_.Speculation([&] { return pattern->lanes.Text(offset_id); });
+    Value* holds = PatternHolds(region, *pattern, offset_id, bytes);
     const Offset offset{
         .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
     results = PackedEitherWay(
-        guessed, "load_guessed",
+        holds, "load_speculated",
         [&] {
-            Value* mask = std::exchange(mask_, nullptr);
-            Values values = LoadPlanned({inside, offset, plan, offsets}, type, count, packed);
-            mask_ = mask;
-            return values;
+            const MaskScope unmasked(*this, nullptr);
+            return LoadPlanned({inside, offset, plan, offsets}, type, count, packed);
         },
         [&] { return Gather(region, offsets(), type, count); }, packed);
     return true;
 }
 
-bool Emitter::StoreGuessed(const MemoryRegion& region,
-                           ir::ValueId offset_id,
-                           llvm::ArrayRef<Value*> values) {
+bool Emitter::StoreSpeculated(const MemoryRegion& region,
+                              ir::ValueId offset_id,
+                              llvm::ArrayRef<Value*> values) {
     llvm::Type* type = values[0]->getType()->getScalarType();
-    std::optional<GuessedPattern> pattern = GuessPattern(offset_id);
+    std::optional<SpeculatedPattern> pattern = SpeculatePattern(offset_id);
     if (!pattern) {
         return false;
     }
@@ -153,17 +152,16 @@ bool Emitter::StoreGuessed(const MemoryRegion& region,
         return false;
     }
     const auto offsets = [&] { return Vector(offset_id); };
-    recorder_.Form(AccessForm::kSpeculated, AccessCheck::kSpan, 0);
-    Value* guessed = HavePattern(region, *pattern, offset_id,
-                                 type->getPrimitiveSizeInBits() / 8 * values.size());
+    recorder_.Speculation([&] { return pattern->lanes.Text(offset_id); });
+    Value* holds = PatternHolds(region, *pattern, offset_id,
+                                type->getPrimitiveSizeInBits() / 8 * values.size());
     const Offset offset{
         .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
     EitherWay(
-        guessed, "store_guessed",
+        holds, "store_speculated",
         [&] {
-            Value* mask = std::exchange(mask_, nullptr);
+            const MaskScope unmasked(*this, nullptr);
             StorePlanned({inside, offset, plan, offsets}, values, nullptr);
-            mask_ = mask;
             return Values();
         },
         [&] {

@@ -1,0 +1,124 @@
+// How the lanes' values probably differ where shapes do not follow them, and what has to hold for
+// that.
+//
+// One rule an operation says both: the lanes of its result, and the assumptions about what its
+// operands share. The emitter tests the assumptions of an access once, before it
+// (codegen/assumption_check.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/ir/kernel.h"
+
+namespace fornax::kernel {
+
+// A lane's value is the base, which all share, + its offset + its row * a stride.
+struct LaneForm {
+    std::vector<int64_t> offsets;
+    std::vector<int64_t> rows;  // of several lanes each, none below 0; empty: no stride
+    // The stride: a uniform value, multiplied and divided without a remainder.
+    ir::ValueId stride;
+    uint64_t times = 1;
+    uint64_t by = 1;
+
+    bool HasRows() const { return !rows.empty(); }
+    // All have the same value, if not that of a row.
+    bool IsOne() const;
+    int64_t Lowest() const;
+    int64_t Highest() const;
+    friend bool operator==(const LaneForm&, const LaneForm&) = default;
+};
+
+// What has to hold of the bases and strides of values.
+struct Assumption {
+    enum class Kind : uint8_t {
+        kAtMost,        // base + the last row's multiple of the stride <= number
+        kRoom,          // base % size + number < size
+        kRoomBelow,     // base % the other's base + number < the other's base
+        kMultiple,      // stride % size == 0
+        kIsOne,         // base == 1
+        kNoCommonBits,  // (base | the other's base) & number == 0
+    };
+
+    Kind kind = Kind::kIsOne;
+    ir::ValueId value;
+    ir::ValueId other = {};
+    uint64_t size = 0;
+    uint64_t number = 0;
+};
+
+struct Speculation {
+    // How the base follows from the bases of the operands, if the assumptions hold.
+    enum class Base : uint8_t {
+        kHeld,         // it is held in a scalar register
+        kFirstLanes,   // the operation on what the operands' first lanes have
+        kOperation,    // the operation on the bases, unsigned; on the strides likewise
+        kOperand,      // that of `operand`
+        kFromOwnLanes  // no rule is known: the lanes' own values have to be compared
+    };
+
+    LaneForm lanes;
+    Base base = Base::kFromOwnLanes;
+    ir::ValueId operand;
+    std::vector<Assumption> assumptions;
+};
+
+// Uniform values are probably multiples of what they are shifted and divided by, and so are the
+// strides of rows; a division by a value that is known at run time only gives all lanes one
+// quotient; what is multiplied by such a value is multiplied by 1.
+class LaneSpeculation {
+  public:
+    LaneSpeculation(const ir::Kernel& kernel, const ShapeAnalysis& shapes)
+        : kernel_(kernel),
+          shapes_(shapes),
+          same_{.offsets = std::vector<int64_t>(shapes.lanes(), 0), .rows = {}, .stride = {}} {}
+
+    // Null if nothing is probable, because the value depends on what lanes have loaded. Valid as
+    // long as this object.
+    const Speculation* Of(ir::ValueId value);
+    bool IsSame(ir::ValueId value);
+
+    // "0..31; if %5 % 8 + 7 < 8": the lanes' offsets and all that is assumed for them.
+    std::string Text(ir::ValueId value);
+
+  private:
+    using Lanes = std::optional<LaneForm>;
+    using Found = std::optional<Speculation>;
+
+    Found Find(ir::ValueId value);
+    Found OfRows(const Shape& shape);
+    Found OfVarying(ir::ValueId value);
+    Found OfOperation(const ir::Instruction& inst, const std::vector<LaneForm>& in);
+    Found OfDisjointBits(const ir::Instruction& inst, const std::vector<LaneForm>& in) const;
+    Found OfProduct(const ir::Instruction& inst, const std::vector<LaneForm>& in) const;
+    Found OfQuotient(ir::ValueId dividend,
+                     const LaneForm& in,
+                     uint64_t size,
+                     bool is_signed,
+                     Lanes lanes) const;
+    Found OfRemainder(ir::ValueId dividend, const LaneForm& in, uint64_t size) const;
+    Found OfDivision(const ir::Instruction& inst, const std::vector<LaneForm>& in) const;
+    Found OfAny(const std::vector<ir::ValueId>& values);
+    std::vector<ir::ValueId> SourcesOf(ir::ValueId id) const;
+    bool AssumeNoWrap(Speculation& result,
+                      ir::ValueId value,
+                      const LaneForm& lanes,
+                      bool is_signed) const;
+    void CollectText(ir::ValueId value,
+                     std::set<uint32_t>& seen,
+                     std::vector<std::string>& conditions);
+
+    const ir::Kernel& kernel_;
+    const ShapeAnalysis& shapes_;
+    const LaneForm same_;
+    std::map<uint32_t, Found> known_;  // by value
+    uint32_t looked_into_ = 0;
+};
+
+}  // namespace fornax::kernel
