@@ -25,9 +25,11 @@ class DispatchCost {
     // `splits` has one for each product that is on matrix units as a whole and not empty.
     DispatchCost(const Description& description,
                  const DispatchRecord& dispatch,
+                 const ServedBytes& served,
                  std::span<const SplitProduct> splits)
         : description_(description),
           dispatch_(dispatch),
+          served_(served),
           splits_(splits),
           operations_(dispatch.operations) {}
 
@@ -38,6 +40,7 @@ class DispatchCost {
         ChooseCores();
         AddAccesses();
         AddVectorWork();
+        AddServed();
         AddScratchpad();
         return std::move(cost_);
     }
@@ -70,6 +73,7 @@ class DispatchCost {
         matrix_cycles_ += split.cycles;
         cost_.busy.matrix += split.busy;
         cost_.traffic.dram_read += split.read_again;
+        read_again_ += split.read_again;
         cost_.traffic.network += split.read_again;
         cost_.traffic.port += split.port_bytes;
         streamed_operands_ += product.a_bytes + product.b_bytes;
@@ -104,6 +108,16 @@ class DispatchCost {
             }
             cost_.traffic += traffic;
         }
+    }
+
+    // An operand that is read again has been read just before.
+    void AddServed() {
+        Traffic& traffic = cost_.traffic;
+        const uint64_t again = served_.holds_operands ? read_again_ : 0;
+        traffic.dram_read = traffic.dram_read - served_.asked.read + served_.moved.read - again;
+        traffic.dram_written =
+            traffic.dram_written - served_.asked.written + served_.moved.written;
+        traffic.over_fetch = std::min(traffic.over_fetch, traffic.dram());
     }
 
     void AddVectorWork() {
@@ -144,6 +158,7 @@ class DispatchCost {
 
     const Description& description_;
     const DispatchRecord& dispatch_;
+    const ServedBytes& served_;
     const std::span<const SplitProduct> splits_;
     size_t next_split_ = 0;
     Operations operations_;
@@ -152,6 +167,7 @@ class DispatchCost {
     uint64_t split_cores_ = 0;  // of products that the replay divides
     Cycles matrix_cycles_ = 0;  // on one matrix unit, of a workgroup
     uint64_t streamed_operands_ = 0;
+    uint64_t read_again_ = 0;  // operands that a core could not keep
     uint64_t scratchpad_bytes_ = 0;  // of products
 };
 
@@ -261,6 +277,36 @@ Cost CostOf(const Description&, const CopyRecord& copy) {
     return cost;
 }
 
+ServedBytes ServeFromCache(const Description& description,
+                           const DispatchRecord& dispatch,
+                           MemoryCache& cache) {
+    ServedBytes served;
+    const auto add = [](const CacheTraffic& from, CacheTraffic& to) {
+        to.read += from.read;
+        to.written += from.written;
+    };
+    for (const Access& access : dispatch.accesses) {
+        if (access.range.memory == 0) {
+            continue;
+        }
+        // What DRAM would move does not depend on the cores.
+        const Traffic asked = TrafficOf(description, access, 1);
+        add({asked.dram_read, asked.dram_written}, served.asked);
+        if (asked.dram_read > 0) {
+            add(cache.Read(access.range, asked.dram_read), served.moved);
+        }
+        if (asked.dram_written > 0) {
+            add(cache.Write(access.range, asked.dram_written), served.moved);
+        }
+    }
+    uint64_t largest = 0;
+    for (const Product& product : dispatch.products) {
+        largest = std::max({largest, product.a_bytes, product.b_bytes});
+    }
+    served.holds_operands = cache.Holds(largest);
+    return served;
+}
+
 void AddSpill(const Grant& grant, Cost& cost) {
     if (grant.spill_bytes == 0) {
         return;
@@ -331,7 +377,9 @@ Cycles CyclesAlone(const Description& description, Cost cost) {
 
 }  // namespace
 
-Cost CostOf(const Description& description, const DispatchRecord& dispatch) {
+Cost CostOf(const Description& description,
+            const DispatchRecord& dispatch,
+            const ServedBytes& served) {
     std::vector<std::vector<SplitProduct>> choices;
     size_t combinations = 1;
     for (const Product& product : dispatch.products) {
@@ -356,7 +404,7 @@ Cost CostOf(const Description& description, const DispatchRecord& dispatch) {
             splits.push_back(of_product[rest % of_product.size()]);
             rest /= of_product.size();
         }
-        Cost cost = DispatchCost(description, dispatch, splits).Compute();
+        Cost cost = DispatchCost(description, dispatch, served, splits).Compute();
         const Cycles cycles = combinations == 1 ? 0 : CyclesAlone(description, cost);
         if (cycles < least) {
             least = cycles;

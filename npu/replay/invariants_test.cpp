@@ -25,6 +25,9 @@ std::vector<Description> Machines() {
     tiny.matrix.dataflow = Dataflow::kBest;
     tiny.scratchpad.policy = ScratchpadPolicy::kBuddy;
     machines.push_back(tiny);
+    Description cached = machines[1];
+    cached.cache.bytes = 1 << 18;
+    machines.push_back(cached);
     return machines;
 }
 
@@ -127,7 +130,11 @@ TEST(NpuInvariants, NoTimeIsBelowWorkOverPeak) {
                     }
                 }
             }
-            EXPECT_GE(result.traffic.dram(), bytes);
+            if (machine.cache.bytes == 0) {
+                EXPECT_GE(result.traffic.dram(), bytes);
+            } else {
+                EXPECT_GE(result.traffic.network, bytes);
+            }
         });
 }
 

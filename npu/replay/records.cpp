@@ -36,6 +36,10 @@ Status CheckDispatch(const DispatchRecord& dispatch, const std::string& where) {
         if (bytes > kMaxCount) {
             return fail("bytes of accesses", bytes, 0, kMaxCount);
         }
+        const uint64_t end = std::max(access.range.begin, access.range.bytes);
+        if (end > kMaxCount) {
+            return fail("for the begin or the bytes of a range", end, 0, kMaxCount);
+        }
     }
     uint64_t total = 0;
     for (const Product& product : dispatch.products) {

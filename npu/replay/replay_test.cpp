@@ -55,6 +55,39 @@ TEST(NpuReplay, ComputationAloneTakesItsCycles) {
     EXPECT_EQ(vector.idle, 1100U);
 }
 
+// What a dispatch has written the next one finds, if the cache is as large; places that programs do
+// not name are DRAM's.
+TEST(NpuReplay, ACacheServesWhatTheLastDispatchTouched) {
+    constexpr uint64_t kBytes = 1 << 20;
+    DispatchRecord writes = {.name = "w"}, reads = {.name = "r"};
+    writes.accesses = {{.writes = true, .bytes = kBytes, .range = {1, 0, kBytes}}};
+    // Twice: the second time is over-fetch of another kind.
+    reads.accesses = {{.bytes = 2 * kBytes, .range = {1, 0, kBytes}}};
+    const std::vector<Record> records = {{.work = writes},
+                                         {.work = reads, .after = {RecordId(0)}}};
+    Description machine = SmallMachine();
+    machine.network.bandwidth_gbs = 50;
+    const ReplayResult without = Replayed(machine, records);
+    EXPECT_EQ(without.traffic.dram_read, 2 * kBytes);
+    EXPECT_EQ(without.traffic.dram_written, kBytes);
+    machine.cache.bytes = kBytes;
+    const ReplayResult with = Replayed(machine, records);
+    EXPECT_EQ(with.traffic.dram(), 0U);
+    EXPECT_EQ(with.traffic.network, 3 * kBytes);
+    EXPECT_EQ(with.events.dram_bytes, 0U);
+    EXPECT_EQ(with.records[1].bound, Bound::kNetwork);
+    EXPECT_LT(with.total, without.total);
+    EXPECT_GE(with.total, 3 * kBytes / 50);
+    machine.cache.bytes = kBytes / 2;
+    EXPECT_EQ(Replayed(machine, records).traffic.dram(), 3 * kBytes);
+    std::vector<Record> unnamed = records;
+    for (Record& record : unnamed) {
+        std::get<DispatchRecord>(record.work).accesses[0].range = {};
+    }
+    machine.cache.bytes = kBytes;
+    EXPECT_EQ(Replayed(machine, unnamed).traffic.dram(), 3 * kBytes);
+}
+
 // The first load, then loads and stores together, then the last store.
 TEST(NpuReplay, StreamsOverlapButForTheirEnds) {
     const Description machine = SmallMachine();

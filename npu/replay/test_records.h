@@ -57,8 +57,16 @@ inline DispatchRecord RandomDispatch(std::mt19937_64& random) {
         Access access = {.kind = static_cast<AccessKind>(below(6)),
                          .writes = below(2) == 0,
                          .bytes = below(1 << 18),
-                         .element_bytes = static_cast<uint32_t>(1 + below(100))};
+                         .element_bytes = static_cast<uint32_t>(1 + below(100)),
+                         .range = {.memory = below(4),
+                                   .begin = below(1 << 18),
+                                   .bytes = below(1 << 18)}};
         dispatch.accesses.push_back(access);
+    }
+    for (uint64_t i = below(3); i > 0; --i) {
+        dispatch.lines.push_back({.work = static_cast<LineWork>(below(kLineWorkNames.size())),
+                                  .line = "k.comp:" + std::to_string(below(100)),
+                                  .percent = below(101)});
     }
     const uint64_t least = below(uint64_t{1} << below(20));
     dispatch.scratchpad = {.least_bytes = least, .preferred_bytes = least + below(1 << 16)};

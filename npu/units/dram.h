@@ -8,6 +8,7 @@
 
 #include "npu/description/description.h"
 #include "npu/units/cycles.h"
+#include "npu/units/memory_cache.h"
 
 namespace fornax::npu {
 
@@ -21,6 +22,7 @@ struct Access {
     bool writes = false;
     uint64_t bytes = 0;          // of kReuse and kBroadcast: each byte once
     uint32_t element_bytes = 4;  // of kGather, kScatter and kAtomic: of one access
+    MemoryRange range = {};      // for a cache; without a memory it goes to DRAM
     bool operator==(const Access&) const = default;
 };
 

@@ -225,7 +225,8 @@ CostAccess AccessCosts::CostOf(const Cluster& cluster) {
     for (const Cluster::Range& range : cluster.ranges) {
         bytes += static_cast<uint64_t>(range.end - range.begin);
     }
-    CostAccess cost{.writes = first.writes, .bytes = bytes};
+    CostAccess cost{
+        .writes = first.writes, .bytes = bytes, .buffer = first.bound, .source = first.source};
     if (first.is_atomic) {
         cost.kind = npu::AccessKind::kAtomic;
         cost.element_bytes = static_cast<uint32_t>(bytes);

@@ -22,6 +22,8 @@ struct FoundAccess {
     ir::ValueId offset;
     ir::InstId loop;     // the innermost around it; invalid: none
     uint64_t bytes = 0;  // of an invocation
+    uint32_t source = kNone;
+    uint32_t bound = kNone;  // of KernelCost::buffers
     bool writes = false;
     bool is_atomic = false;
     bool is_matrix = false;  // of a subgroup together, whose invocations share the offset

@@ -52,6 +52,37 @@ TEST(AddCosts, ElementsAreStreamsAndAddressesCostNothing) {
               "  write stream 4\n");
 }
 
+// Each instruction with a line counts on it; buffers are those of the descriptor sets.
+TEST(AddCosts, LinesAndBuffersAreKept) {
+    ir::Kernel kernel = KernelOf(
+        "%v:f32 = load_buffer %a, %i4 align(4) %w:f32 = exp %v %s:f32 = fadd %v, %w\n"
+        "store_buffer %b, %i4, %s align(4) return");
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        kernel.inst(ir::InstId{i}).origin = 100 + i;
+    }
+    std::map<uint32_t, std::string> lines;
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        const ir::Op op = kernel.inst(ir::InstId{i}).op;
+        lines[100 + i] = op == ir::Op::kExp         ? "k.comp:7"
+                         : op == ir::Op::kFAdd      ? "k.comp:8"
+                         : op == ir::Op::kLoadBuffer ? "k.comp:6"
+                                                    : "";
+    }
+    const KernelCost cost = AddCosts(kernel, [&](uint32_t word) { return lines.at(word); });
+    EXPECT_EQ(cost.buffers, (std::vector<CostBuffer>{{.set = 0, .offset_bytes = 0},
+                                                     {.set = 0, .offset_bytes = 16}}));
+    EXPECT_EQ(cost.sources, (std::vector<std::string>{"k.comp:6", "k.comp:7", "k.comp:8"}));
+    ASSERT_EQ(cost.regions.size(), 1u);
+    const CostRegion& region = cost.regions[0];
+    ASSERT_EQ(region.accesses.size(), 2u);
+    EXPECT_EQ(region.accesses[0].buffer, 0u);
+    EXPECT_EQ(region.accesses[0].source, 0u);
+    EXPECT_EQ(region.accesses[1].buffer, 1u);
+    EXPECT_EQ(region.accesses[1].source, kNone);
+    EXPECT_EQ(region.lines.at(1).operations.special, 1u);
+    EXPECT_EQ(region.lines.at(2).operations.simple, 1u);
+}
+
 TEST(AddCosts, KindsOfAccessesFollowFromOffsets) {
     // The same for all, for a row, for a column; rows of a run-time stride; by data.
     EXPECT_EQ(CostOf("%v:f32 = load_buffer %a, %c0 align(4)\n"
@@ -288,7 +319,7 @@ TEST(AddCosts, CountsAreTheInterpreters) {
         ir::Kernel kernel = RandomKernel(seed, options);
         RunFirstPasses(kernel);
         std::map<ir::BlockId, CostCount> blocks;
-        const KernelCost cost = AddCosts(kernel, &blocks);
+        const KernelCost cost = AddCosts(kernel, nullptr, &blocks);
         const Status valid = ir::Verify(kernel);
         ASSERT_TRUE(valid.ok()) << valid.error().message;
         uint32_t next = cost.counters;

@@ -17,11 +17,13 @@ KernelCost Example() {
                    .operation_bits = 6 * 32,
                    .barriers = 1,
                    .shared_bytes = {{1, 8}, {16, 4}},
-                   .accesses = {{.bytes = 4},
+                   .accesses = {{.bytes = 4, .buffer = 0, .source = 1},
                                 {.kind = npu::AccessKind::kBroadcast,
                                  .bytes = 4,
                                  .sharers = 64,
-                                 .all_workgroups = true}}};
+                                 .all_workgroups = true}},
+                   .lines = {{0, {.operations = {.simple = 3, .special = 1}}},
+                             {1, {.operations = {.special = 1}, .shared_bytes = 12}}}};
     CostRegion some{.count = CostCount::Of(0),
                     .accesses = {{.kind = npu::AccessKind::kScatter,
                                   .writes = true,
@@ -37,7 +39,9 @@ KernelCost Example() {
         .workgroup_invocations = 64,
         .subgroup_size = 32,
         .shared_bytes = 1024,
-        .regions = {all, some, {.count = rest, .operations = {.simple = 1}, .operation_bits = 32}}};
+        .regions = {all, some, {.count = rest, .operations = {.simple = 1}, .operation_bits = 32}},
+        .buffers = {{.set = 1, .offset_bytes = 32, .dynamic_offset = 0}},
+        .sources = {"k.comp:12", "OpLoad at word 345"}};
 }
 
 TEST(KernelCost, ComesBackFromItsStoredForm) {
@@ -80,7 +84,9 @@ TEST(KernelCost, TextNamesEverything) {
 // 10 workgroups of 64; a region ran 3 times for each of them.
 TEST(KernelCost, RecordsAddUpWhatRegionsDid) {
     const uint64_t counters[] = {3 * 640};
-    const npu::DispatchRecord record = DispatchRecordOf(Example(), "k", 10, counters);
+    const npu::MemoryRange range = {.memory = 3, .begin = 0, .bytes = 9000};
+    const npu::DispatchRecord record =
+        DispatchRecordOf(Example(), "k", 10, counters, std::span(&range, 1));
     EXPECT_EQ(record.name, "k");
     EXPECT_EQ(record.workgroups, 10u);
     EXPECT_EQ(record.split, npu::ProductSplit::kWorkgroup);
@@ -91,7 +97,7 @@ TEST(KernelCost, RecordsAddUpWhatRegionsDid) {
     EXPECT_EQ(record.scratchpad_bytes, 12u * 640);
     EXPECT_EQ(record.scratchpad_stride_words, 1u);
     EXPECT_THAT(record.accesses,
-                ElementsAre(npu::Access{.bytes = 4 * 640},
+                ElementsAre(npu::Access{.bytes = 4 * 640, .range = range},
                             npu::Access{.kind = npu::AccessKind::kBroadcast, .bytes = 4},
                             npu::Access{.kind = npu::AccessKind::kScatter,
                                         .writes = true,
@@ -103,6 +109,13 @@ TEST(KernelCost, RecordsAddUpWhatRegionsDid) {
     EXPECT_EQ(record.products[0].shape.n, 16u);
     EXPECT_EQ(record.products[0].shape.k, 48u);
     EXPECT_EQ(record.products[0].batch, 2u);
+    // Half of the special operations are on each of two lines, and the first of equals counts.
+    using npu::LineWork;
+    EXPECT_THAT(record.lines,
+                ElementsAre(npu::SourceLine{LineWork::kOperations, "k.comp:12", 100},
+                            npu::SourceLine{LineWork::kSpecial, "k.comp:12", 50},
+                            npu::SourceLine{LineWork::kScratchpad, "OpLoad at word 345", 100},
+                            npu::SourceLine{LineWork::kBytes, "OpLoad at word 345", 25}));
     EXPECT_EQ(record.scratchpad.least_bytes, 2048u);
     EXPECT_EQ(record.scratchpad.preferred_bytes, 1024u + (4 * 640 + 4 + 12 * 640 + 9) / 10);
 }
