@@ -174,8 +174,9 @@ def measure(names, options, folder):
         scratch.mkdir(parents=True, exist_ok=True)
         subjects.append((Kernel if name in KERNELS else Network)(name, options, scratch))
     for subject in subjects:
-        show(f"recording {subject.name}")
-        subject.record(folder / f"{subject.name}.jsonl")
+        if not (folder / f"{subject.name}.jsonl").exists():
+            show(f"recording {subject.name}")
+            subject.record(folder / f"{subject.name}.jsonl")
     times = {name: [] for name in names}
     for number in range(options.rounds):
         for subject in subjects:
@@ -198,7 +199,7 @@ def parse(arguments):
     parser.add_argument("--npu", help="a description of this machine (default: measured by fornax npu host)")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("build/models"), help="of the networks' models")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured; the median counts")
-    parser.add_argument("--keep", type=pathlib.Path, help="a folder for records and measured times")
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for records and measured times; records that it has are not made again")
     parser.add_argument("--replay", action="store_true", help="measure nothing: compare what --keep has from before")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that all works")
     parser.add_argument("--json", type=pathlib.Path, help="write all numbers to this file")

@@ -40,10 +40,11 @@ bool AccessCosts::DependsOnLane(const IndexSymbol& symbol) const {
     return !is_growth && varies_[symbol.number];
 }
 
-std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, int64_t lane) {
-    const uint32_t axis = LaneAxis();
+std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, uint32_t axis, int64_t lane) {
+    // The number of an invocation in its workgroup and subgroup follows the first dimension.
+    const bool is_first = axis == LaneAxis();
     const auto at = [&](int64_t here) {
-        return [this, axis, here](const IndexSymbol& symbol) -> IndexExpr {
+        return [this, axis, is_first, here](const IndexSymbol& symbol) -> IndexExpr {
             IndexAlgebra& algebra = index_.algebra();
             if (!DependsOnLane(symbol)) {
                 return algebra.Symbol(symbol);
@@ -60,9 +61,9 @@ std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, int64_t lane) {
                     return algebra.Constant(axis == 2 ? here : 0);
                 case BuiltinId::kLocalIndex:
                 case BuiltinId::kSubgroupLane:
-                    return algebra.Constant(here);
+                    return is_first ? algebra.Constant(here) : IndexExpr();
                 case BuiltinId::kSubgroupId:
-                    return algebra.Constant(0);
+                    return is_first ? algebra.Constant(0) : IndexExpr();
                 default:
                     return {};
             }
@@ -78,21 +79,21 @@ std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, int64_t lane) {
                : value;
 }
 
-std::optional<int64_t> AccessCosts::LaneStride(ValueId offset) {
-    const std::optional<int64_t> stride = LaneDistance(offset, 1);
+std::optional<int64_t> AccessCosts::LaneStride(ValueId offset, uint32_t axis) {
+    const std::optional<int64_t> stride = LaneDistance(offset, axis, 1);
     // The last of the first few says whether it goes on like that.
-    const int64_t last = std::min<int64_t>(kernel_.workgroup_size[LaneAxis()], 16) - 1;
+    const int64_t last = std::min<int64_t>(kernel_.workgroup_size[axis], 16) - 1;
     if (!stride || last <= 1) {
         return stride;
     }
-    return LaneDistance(offset, last) == *stride * last ? stride : std::nullopt;
+    return LaneDistance(offset, axis, last) == *stride * last ? stride : std::nullopt;
 }
 
 std::optional<uint64_t> AccessCosts::DenseBytes(const Cluster& cluster) {
     const auto lanes = std::min<int64_t>(kernel_.workgroup_size[LaneAxis()], kMostLanes);
     Cluster all{.first = cluster.first, .stride = {}, .ranges = {}};
     for (int64_t lane = 0; lane < lanes; ++lane) {
-        const std::optional<int64_t> distance = LaneDistance(cluster.first.offset, lane);
+        const std::optional<int64_t> distance = LaneDistance(cluster.first.offset, LaneAxis(), lane);
         if (!distance) {
             return std::nullopt;
         }
@@ -205,18 +206,33 @@ AccessCosts::Dependence AccessCosts::DependenceOf(ValueId offset) {
     return found;
 }
 
+int64_t AccessCosts::LoopStride(const FoundAccess& access) {
+    if (!access.loop.valid()) {
+        return 0;
+    }
+    const IndexExpr step = index_.AlongIteration(access.offset, access.loop);
+    return step.valid() ? index_.algebra().AsConstant(step).value_or(0) : 0;
+}
+
 // From one iteration to the next each invocation goes on where it was.
 bool AccessCosts::StreamsAlongLoop(const Cluster& cluster, uint64_t bytes) {
-    if (!cluster.first.loop.valid()) {
-        return false;
+    const int64_t stride = LoopStride(cluster.first);
+    return stride != 0 &&
+           std::abs(stride) <= std::max<int64_t>(kBurstBytes, static_cast<int64_t>(bytes));
+}
+
+bool AccessCosts::IsDenseAcross(const FoundAccess& access, uint64_t bytes) {
+    const auto& size = kernel_.workgroup_size;
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+        if (axis == LaneAxis() || size[axis] * bytes < static_cast<uint64_t>(kBurstBytes)) {
+            continue;
+        }
+        const std::optional<int64_t> stride = LaneStride(access.offset, axis);
+        if (stride && *stride != 0 && static_cast<uint64_t>(std::abs(*stride)) <= bytes) {
+            return true;
+        }
     }
-    const IndexExpr step = index_.AlongIteration(cluster.first.offset, cluster.first.loop);
-    if (!step.valid()) {
-        return false;
-    }
-    const std::optional<int64_t> value = index_.algebra().AsConstant(step);
-    return value && *value != 0 &&
-           std::abs(*value) <= std::max<int64_t>(kBurstBytes, static_cast<int64_t>(bytes));
+    return false;
 }
 
 CostAccess AccessCosts::CostOf(const Cluster& cluster) {
@@ -247,9 +263,11 @@ CostAccess AccessCosts::CostOf(const Cluster& cluster) {
     if (!is_one) {
         dense = is_dense ? stride : DenseBytes(cluster);
     }
+    const auto step = static_cast<uint64_t>(std::abs(LoopStride(first)));
     if (dense) {
-        cost.bytes = *dense;
-    } else if (!is_one && !StreamsAlongLoop(cluster, bytes)) {
+        // What one iteration leaves between two invocations others bring.
+        cost.bytes = step != 0 ? std::min(*dense, std::max(step, bytes)) : *dense;
+    } else if (!is_one && !StreamsAlongLoop(cluster, bytes) && !IsDenseAcross(first, bytes)) {
         cost.kind = first.writes ? npu::AccessKind::kScatter : npu::AccessKind::kGather;
         cost.element_bytes = static_cast<uint32_t>(bytes);
         cost.sharers = 1;

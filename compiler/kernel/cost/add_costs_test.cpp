@@ -134,6 +134,23 @@ TEST(AddCosts, BlocksAreStreams) {
               "  write reuse 4/4\n");
 }
 
+// A transpose: the lanes are rows apart, and the workgroup's other dimension fills each row's bursts.
+TEST(AddCosts, TheOtherDimensionOfAWorkgroupFillsBursts) {
+    EXPECT_EQ(CostOf("%r:i32 = imul %x, %n4 %y4:i32 = shl %y, %c2 %o:i32 = iadd %r, %y4\n"
+                     "%v:f32 = load_buffer %a, %i4 align(4)\n"
+                     "store_buffer %b, %o, %v align(4) return"),
+              "invocations:\n"
+              "  read reuse 4/4\n"
+              "  write scatter 4 by 4\n");
+    // Of 16 bytes each, four invocations are a burst.
+    EXPECT_EQ(CostOf("%r:i32 = imul %x, %n4 %y16:i32 = shl %y, %c4 %o:i32 = iadd %r, %y16\n"
+                     "%v:f32 = load_buffer %a, %i4 align(4)\n"
+                     "store_buffer %b, %o, %v, %v, %v, %v align(4) return"),
+              "invocations:\n"
+              "  read reuse 4/4\n"
+              "  write stream 16\n");
+}
+
 TEST(AddCosts, NeighboursOfAStencilAreBroughtOnce) {
     EXPECT_EQ(CostOf("%r:i32 = imul %y, %n4 %o:i32 = iadd %r, %i4 %o1:i32 = iadd %o, %c4\n"
                      "%v:f32 = load_buffer %a, %o align(4) %w:f32 = load_buffer %a, %o1 align(4)\n"
@@ -234,6 +251,20 @@ TEST(AddCosts, LoopsAreLookedThrough) {
               "  read reuse 4/4\n"
               "invocations:\n"
               "  read reuse 4/4\n"
+              "  write reuse 4/4\n");
+}
+
+// Blocks of 18 bytes a lane, of which an iteration reads one: the iterations together read each once.
+TEST(AddCosts, WhatIterationsReadBetweenTheLanesIsBroughtOnce) {
+    EXPECT_EQ(CostOf("%c18:i32 = const 18\n" +
+                     Loop("%n",
+                          "  %r:i32 = imul %i, %c18 %o:i32 = iadd %r, %k\n"
+                          "  %h:i8 = load_buffer %a, %o align(1) %w:i32 = zext %h\n"
+                          "  %v:f32 = utof %w %s:f32 = fadd %acc, %v\n")),
+              "c0:\n"
+              "  operations 3 simple, 0 division, 0 special, 32 bits\n"
+              "  read reuse 1/4\n"
+              "invocations:\n"
               "  write reuse 4/4\n");
 }
 
