@@ -59,6 +59,15 @@ uint64_t MemoryOf(uint64_t address) {
     return log.memories.try_emplace(address, log.memories.size() + 1).first->second;
 }
 
+// Bit n: there are several workgroups along axis n.
+uint32_t GridAxesOf(const hal::DispatchFrame& frame) {
+    uint32_t axes = 0;
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+        axes |= frame.workgroup_count[axis] > 1 ? 1U << axis : 0;
+    }
+    return axes;
+}
+
 // Where the buffers lie that the kernel accessed.
 std::vector<npu::MemoryRange> RangesOf(const kernel::KernelCost& cost,
                                        const hal::KernelDesc& desc,
@@ -183,7 +192,8 @@ void CostRecorder::Dispatch(uint32_t queue,
     const auto& cost = kernel::KernelOf(executable).cost;
     npu::DispatchRecord record =
         cost ? kernel::DispatchRecordOf(*cost, name, workgroups, region_counts,
-                                        RangesOf(*cost, executable.desc(), frame))
+                                        RangesOf(*cost, executable.desc(), frame),
+                                        GridAxesOf(frame))
              : npu::DispatchRecord{.name = name, .workgroups = workgroups};
     std::lock_guard lock(mutex_);
     Add(queues_[queue], {.work = std::move(record)});

@@ -185,6 +185,51 @@ void AddAccess(const CostAccess& access,
                                .range = range});
 }
 
+// What workgroups access of a range of which each has a part of its own.
+struct Parts {
+    npu::MemoryRange range;
+    bool are_apart = true;
+    uint64_t read_bytes = 0, written_bytes = 0;
+    uint32_t first_read = kNone, first_write = kNone;
+};
+
+void AddToParts(const CostAccess& access,
+                uint64_t bytes,
+                const npu::MemoryRange& range,
+                bool is_apart,
+                std::vector<Parts>& all) {
+    auto parts = std::ranges::find(all, range, &Parts::range);
+    if (parts == all.end()) {
+        parts = all.insert(all.end(), Parts{.range = range});
+    }
+    parts->are_apart = parts->are_apart && is_apart;
+    uint64_t& sum = access.writes ? parts->written_bytes : parts->read_bytes;
+    uint32_t& first = access.writes ? parts->first_write : parts->first_read;
+    sum = Plus(sum, bytes);
+    first = std::min(first, access.order);
+}
+
+// More bytes than the range has are accessed again, and what a workgroup has written as a whole it
+// need not read.
+void FindRepeated(const Parts& parts, npu::DispatchRecord& record) {
+    const auto beyond = [&](uint64_t bytes) {
+        return bytes > parts.range.bytes ? bytes - parts.range.bytes : 0;
+    };
+    uint64_t written = beyond(parts.written_bytes), read = beyond(parts.read_bytes);
+    if (parts.first_write < parts.first_read && parts.written_bytes >= parts.range.bytes) {
+        read = parts.read_bytes;
+    }
+    for (npu::Access& access : record.accesses) {
+        const bool is_part = access.kind == npu::AccessKind::kStream ||
+                             access.kind == npu::AccessKind::kReuse;
+        if (is_part && access.range == parts.range) {
+            uint64_t& left = access.writes ? written : read;
+            access.repeated_bytes = std::min(left, access.bytes);
+            left -= access.repeated_bytes;
+        }
+    }
+}
+
 // `runs` and `sums` are of all subgroups.
 void AddProduct(const CostProduct& product,
                 uint64_t runs,
@@ -253,6 +298,7 @@ void Bound(npu::DispatchRecord& record) {
     uint64_t left = kMost;
     for (npu::Access& access : record.accesses) {
         access.bytes = std::min(access.bytes, left);
+        access.repeated_bytes = std::min(access.repeated_bytes, access.bytes);
         left -= access.bytes;
     }
     uint64_t macs = npu::kMaxMultiplyAccumulates;
@@ -354,7 +400,7 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost) {
                  {static_cast<uint64_t>(access.kind), uint64_t{access.writes}, access.bytes,
                   uint64_t{access.sharers}, uint64_t{access.all_workgroups},
                   uint64_t{access.element_bytes}, uint64_t{access.buffer},
-                  uint64_t{access.source}}) {
+                  uint64_t{access.grid_axes}, uint64_t{access.order}, uint64_t{access.source}}) {
                 out.Number(number);
             }
         }
@@ -416,6 +462,8 @@ Result<KernelCost> ParseCost(std::span<const uint8_t> bytes) {
             access.all_workgroups = in.Number(1) != 0;
             access.element_bytes = in.Word();
             access.buffer = in.Place(cost.buffers.size());
+            access.grid_axes = in.Word();
+            access.order = in.Word();
             access.source = in.Place(cost.sources.size());
         }
         for (uint64_t left = in.Size(); left > 0 && in.ok(); --left) {
@@ -448,7 +496,8 @@ npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
                                      std::string name,
                                      uint64_t workgroups,
                                      std::span<const uint64_t> counters,
-                                     std::span<const npu::MemoryRange> ranges) {
+                                     std::span<const npu::MemoryRange> ranges,
+                                     uint32_t grid_axes) {
     npu::DispatchRecord record = {.name = std::move(name),
                                   .workgroups = std::max<uint64_t>(1, workgroups)};
     record.split = npu::ProductSplit::kWorkgroup;
@@ -456,6 +505,7 @@ npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
     uint64_t bits = 0;
     std::map<uint32_t, uint64_t> shared_bytes;
     Lines lines(cost.sources);
+    std::vector<Parts> parts;
     for (const CostRegion& region : cost.regions) {
         const uint64_t count = region.count.Evaluate(invocations, counters);
         const auto add = [&](uint64_t& to, uint64_t each) { to = Plus(to, Times(count, each)); };
@@ -468,10 +518,17 @@ npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
         }
         for (const CostAccess& access : region.accesses) {
             const bool has_range = access.buffer < ranges.size();
-            AddAccess(access, count, record.workgroups,
-                      has_range ? ranges[access.buffer] : npu::MemoryRange(), record);
-            lines.Add(access.source, npu::LineWork::kBytes,
-                      DivideUp(Times(count, access.bytes), access.sharers));
+            const npu::MemoryRange range =
+                has_range ? ranges[access.buffer] : npu::MemoryRange();
+            AddAccess(access, count, record.workgroups, range, record);
+            const uint64_t bytes = DivideUp(Times(count, access.bytes), access.sharers);
+            lines.Add(access.source, npu::LineWork::kBytes, bytes);
+            if (range.memory != 0) {
+                const bool is_apart = (grid_axes & ~access.grid_axes) == 0 &&
+                                      (access.kind == npu::AccessKind::kStream ||
+                                       access.kind == npu::AccessKind::kReuse);
+                AddToParts(access, bytes, range, is_apart, parts);
+            }
         }
         for (const CostProduct& product : region.products) {
             AddProduct(product, DivideUp(count, cost.subgroup_size),
@@ -489,6 +546,11 @@ npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
         }
     }
     record.lines = lines.Most();
+    for (const Parts& of_range : parts) {
+        if (of_range.are_apart) {
+            FindRepeated(of_range, record);
+        }
+    }
     if (const uint64_t operations = record.operations.total(); operations != 0) {
         // The nearest of the widths that vector units have.
         const uint64_t mean = bits / operations;

@@ -44,6 +44,8 @@ struct CostAccess {
     bool all_workgroups = false;  // each of them accesses the same bytes
     uint32_t element_bytes = 0;   // of gathers, scatters and atomics
     uint32_t buffer = kNone;      // of KernelCost::buffers
+    uint32_t grid_axes = 0;       // bit n: where it is depends on the workgroup's place along axis n
+    uint32_t order = 0;           // in the kernel's text
     uint32_t source = kNone;      // of KernelCost::sources
     bool operator==(const CostAccess&) const = default;
 };
@@ -107,11 +109,13 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost);
 Result<KernelCost> ParseCost(std::span<const uint8_t> bytes);
 
 // The record of a dispatch that left these counts: `counters` has KernelCost::counters words.
-// `ranges` is where KernelCost::buffers lay, and may be empty.
+// `ranges` is where KernelCost::buffers lay, and may be empty; workgroups that lie along no more than
+// the axes of `grid_axes` have parts of their own of what depends on these.
 npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
                                      std::string name,
                                      uint64_t workgroups,
                                      std::span<const uint64_t> counters,
-                                     std::span<const npu::MemoryRange> ranges = {});
+                                     std::span<const npu::MemoryRange> ranges = {},
+                                     uint32_t grid_axes = 7);
 
 }  // namespace fornax::kernel

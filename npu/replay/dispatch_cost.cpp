@@ -20,6 +20,17 @@ bool HasMatrixUnit(const Description& description, MatrixType type) {
     return description.matrix.units > 0 && description.matrix.rate(type) > 0;
 }
 
+// Without what a workgroup finds in its part of the scratchpad, because it has accessed it before.
+Access Compulsory(const Description& description, const DispatchRecord& dispatch, Access access) {
+    const uint64_t once = access.bytes - access.repeated_bytes;
+    const uint64_t part = description.scratchpad.bytes / description.cores.workgroup_slots;
+    if (CeilDivide(once, dispatch.workgroups) <= part) {
+        access.bytes = once;
+    }
+    access.repeated_bytes = 0;
+    return access;
+}
+
 class DispatchCost {
   public:
     // `splits` has one for each product that is on matrix units as a whole and not empty.
@@ -98,7 +109,9 @@ class DispatchCost {
 
     void AddAccesses() {
         uint64_t operands = streamed_operands_;
-        for (Access access : dispatch_.accesses) {
+        for (const Access& whole : dispatch_.accesses) {
+            const Access access = Compulsory(description_, dispatch_, whole);
+            scratchpad_bytes_ += whole.bytes - access.bytes;
             Traffic traffic = TrafficOf(description_, access, cost_.cores);
             if (access.kind == AccessKind::kStream && !access.writes) {
                 // SplitOverUnits() has said what of the operands enters a core.
@@ -290,7 +303,8 @@ ServedBytes ServeFromCache(const Description& description,
             continue;
         }
         // What DRAM would move does not depend on the cores.
-        const Traffic asked = TrafficOf(description, access, 1);
+        const Traffic asked =
+            TrafficOf(description, Compulsory(description, dispatch, access), 1);
         add({asked.dram_read, asked.dram_written}, served.asked);
         if (asked.dram_read > 0) {
             add(cache.Read(access.range, asked.dram_read), served.moved);

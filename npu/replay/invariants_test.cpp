@@ -126,7 +126,7 @@ TEST(NpuInvariants, NoTimeIsBelowWorkOverPeak) {
             for (const Record& record : records) {
                 if (const auto* dispatch = std::get_if<DispatchRecord>(&record.work)) {
                     for (const Access& access : dispatch->accesses) {
-                        bytes += access.bytes;
+                        bytes += access.bytes - access.repeated_bytes;
                     }
                 }
             }

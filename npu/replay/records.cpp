@@ -36,6 +36,9 @@ Status CheckDispatch(const DispatchRecord& dispatch, const std::string& where) {
         if (bytes > kMaxCount) {
             return fail("bytes of accesses", bytes, 0, kMaxCount);
         }
+        if (access.repeated_bytes > access.bytes) {
+            return fail("repeated bytes of an access", access.repeated_bytes, 0, access.bytes);
+        }
         const uint64_t end = std::max(access.range.begin, access.range.bytes);
         if (end > kMaxCount) {
             return fail("for the begin or the bytes of a range", end, 0, kMaxCount);

@@ -18,6 +18,9 @@ constexpr int64_t kMostLanes = 32;
 // How far back accesses of the same buffer are looked for.
 constexpr size_t kMostClusters = 32;
 constexpr int64_t kMostDistance = 256;
+constexpr uint32_t kAllGridAxes = 7;
+// An offset that is no expression may depend on the workgroup, or not on all of its axes.
+constexpr uint32_t kUnknownAxes = 8;
 
 }  // namespace
 
@@ -157,7 +160,7 @@ void AccessCosts::Add(const FoundAccess& access) {
 
 void AccessCosts::Follow(IndexExpr expr, Dependence& found, uint32_t depth) {
     if (!expr.valid()) {
-        found = {.lanes = {true, true, true}, .workgroups = true};
+        found = {.lanes = {true, true, true}, .grid_axes = kUnknownAxes};
         return;
     }
     const IndexAlgebra& algebra = index_.algebra();
@@ -170,7 +173,7 @@ void AccessCosts::Follow(IndexExpr expr, Dependence& found, uint32_t depth) {
     while (!terms.empty()) {
         const IndexTerm term = algebra.term(terms.back());
         terms.pop_back();
-        found.workgroups |= (term.axes & kWorkgroupAxes) != 0;
+        found.grid_axes |= static_cast<uint32_t>(term.axes & kWorkgroupAxes) >> 1;
         if ((term.axes & kLaneAxis) == 0) {
             continue;
         }
@@ -273,7 +276,8 @@ CostAccess AccessCosts::CostOf(const Cluster& cluster) {
         cost.sharers = 1;
         return cost;
     }
-    if (!first.writes && !depends.workgroups) {
+    cost.grid_axes = depends.grid_axes & kAllGridAxes;
+    if (!first.writes && depends.grid_axes == 0) {
         cost.kind = npu::AccessKind::kBroadcast;
         cost.all_workgroups = true;
     } else if (cost.sharers > 1) {
@@ -283,8 +287,11 @@ CostAccess AccessCosts::CostOf(const Cluster& cluster) {
 }
 
 void AccessCosts::Finish(std::vector<CostRegion>& regions) {
+    uint32_t order = 0;
     for (const Cluster& cluster : clusters_) {
-        regions[cluster.first.region].accesses.push_back(CostOf(cluster));
+        CostAccess cost = CostOf(cluster);
+        cost.order = order++;
+        regions[cluster.first.region].accesses.push_back(cost);
     }
 }
 

@@ -62,7 +62,7 @@ class AccessCosts {
     // What an offset is made of.
     struct Dependence {
         bool lanes[3] = {};
-        bool workgroups = false;
+        uint32_t grid_axes = 0;  // bit n: of the workgroup's place along axis n
     };
 
     // Whether neighbouring lanes may have different ones: not of what is one for the workgroup.
