@@ -55,6 +55,20 @@ TEST(NpuReplay, ComputationAloneTakesItsCycles) {
     EXPECT_EQ(vector.idle, 1100U);
 }
 
+// Rows that a workgroup reads three times come once, if one is no larger than its scratchpad.
+TEST(NpuReplay, WhatAWorkgroupReadsAgainStaysInItsScratchpad) {
+    Description machine = SmallMachine();
+    machine.cores.workgroup_slots = 2;
+    machine.scratchpad.bytes = 8192;
+    DispatchRecord dispatch = {.name = "r", .workgroups = 16};
+    dispatch.accesses = {{.bytes = 3 * 16 * 4096, .repeated_bytes = 2 * 16 * 4096}};
+    const ReplayResult result = Replayed(machine, {{.work = dispatch}});
+    EXPECT_EQ(result.traffic.dram_read, 16U * 4096);
+    EXPECT_EQ(result.events.scratchpad_bytes, (2U + 1 + 1) * 16 * 4096);
+    machine.cores.workgroup_slots = 4;
+    EXPECT_EQ(Replayed(machine, {{.work = dispatch}}).traffic.dram_read, 3U * 16 * 4096);
+}
+
 // What a dispatch has written the next one finds, if the cache is as large; places that programs do
 // not name are DRAM's.
 TEST(NpuReplay, ACacheServesWhatTheLastDispatchTouched) {

@@ -158,6 +158,15 @@ void AccessCosts::Add(const FoundAccess& access) {
     clusters_.push_back(std::move(cluster));
 }
 
+// What a workgroup finds in its own memory, or an atomic gives it, another one has otherwise.
+bool AccessCosts::IsOfWorkgroup(const IndexSymbol& symbol) const {
+    const Instruction* inst = symbol.kind == IndexSymbol::Kind::kValue
+                                  ? kernel_.Definition(ValueId{symbol.number})
+                                  : nullptr;
+    return inst != nullptr && (inst->op == Op::kLoadShared || inst->op == Op::kAtomicShared ||
+                               inst->op == Op::kAtomicBuffer || inst->op == Op::kAtomicGlobal);
+}
+
 void AccessCosts::Follow(IndexExpr expr, Dependence& found, uint32_t depth) {
     if (!expr.valid()) {
         found = {.lanes = {true, true, true}, .grid_axes = kUnknownAxes};
@@ -174,11 +183,14 @@ void AccessCosts::Follow(IndexExpr expr, Dependence& found, uint32_t depth) {
         const IndexTerm term = algebra.term(terms.back());
         terms.pop_back();
         found.grid_axes |= static_cast<uint32_t>(term.axes & kWorkgroupAxes) >> 1;
-        if ((term.axes & kLaneAxis) == 0) {
-            continue;
+        if (term.kind == IndexTerm::Kind::kSymbol && IsOfWorkgroup(term.symbol)) {
+            found.grid_axes |= kUnknownAxes;
         }
         if (term.kind == IndexTerm::Kind::kProduct) {
             terms.insert(terms.end(), term.factors.begin(), term.factors.end());
+            continue;
+        }
+        if ((term.axes & kLaneAxis) == 0 && term.kind == IndexTerm::Kind::kSymbol) {
             continue;
         }
         if (term.kind != IndexTerm::Kind::kSymbol) {

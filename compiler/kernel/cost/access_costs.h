@@ -74,6 +74,7 @@ class AccessCosts {
     // Bytes that each of the first lanes adds, where together they lie close enough.
     std::optional<uint64_t> DenseBytes(const Cluster& cluster);
     static void AddRange(Cluster& cluster, Cluster::Range range);
+    bool IsOfWorkgroup(const IndexSymbol& symbol) const;
     void Follow(IndexExpr expr, Dependence& found, uint32_t depth);
     Dependence DependenceOf(ir::ValueId offset);
     CostAccess CostOf(const Cluster& cluster);

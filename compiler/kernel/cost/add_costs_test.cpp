@@ -134,6 +134,18 @@ TEST(AddCosts, BlocksAreStreams) {
               "  write reuse 4/4\n");
 }
 
+// A place that workgroups draw from an atomic is another one for each.
+TEST(AddCosts, WhatWorkgroupsDrawIsNoBroadcast) {
+    EXPECT_EQ(CostOf("%t:i32 = load_shared %c0 align(4) %r:i32 = shl %t, %c10\n"
+                     "%x4:i32 = shl %x, %c2 %o:i32 = iadd %r, %x4\n"
+                     "%v:f32 = load_buffer %a, %o align(4)\n"
+                     "store_buffer %b, %i4, %v align(4) return"),
+              "invocations:\n"
+              "  read reuse 4/4\n"
+              "  write reuse 4/4\n"
+              "  workgroup memory 4, stride 1\n");
+}
+
 // A transpose: the lanes are rows apart, and the workgroup's other dimension fills each row's bursts.
 TEST(AddCosts, TheOtherDimensionOfAWorkgroupFillsBursts) {
     EXPECT_EQ(CostOf("%r:i32 = imul %x, %n4 %y4:i32 = shl %y, %c2 %o:i32 = iadd %r, %y4\n"

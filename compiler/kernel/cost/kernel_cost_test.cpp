@@ -120,6 +120,33 @@ TEST(KernelCost, RecordsAddUpWhatRegionsDid) {
     EXPECT_EQ(record.scratchpad.preferred_bytes, 1024u + (4 * 640 + 4 + 12 * 640 + 9) / 10);
 }
 
+// Twice the bytes of what is a workgroup's own are accessed again; what it wrote it has.
+TEST(KernelCost, PartsOfWorkgroupsAreAccessedAgain) {
+    const CostAccess twice = {.bytes = 8, .buffer = 0, .grid_axes = 1, .order = 0};
+    CostAccess written = {.writes = true, .bytes = 8, .buffer = 1, .grid_axes = 1, .order = 1};
+    CostAccess read = {.bytes = 4, .buffer = 1, .grid_axes = 1, .order = 2};
+    KernelCost cost{.workgroup_invocations = 64,
+                    .subgroup_size = 32,
+                    .regions = {{.count = {.invocations = 1, .counters = {}},
+                                 .accesses = {twice, written, read}}},
+                    .buffers = {{}, {.offset_bytes = 16}}};
+    const npu::MemoryRange ranges[] = {{.memory = 1, .bytes = 2560}, {.memory = 2, .bytes = 2560}};
+    const auto repeated = [&](uint32_t grid_axes) {
+        std::vector<uint64_t> bytes;
+        for (const npu::Access& access :
+             DispatchRecordOf(cost, "k", 10, {}, ranges, grid_axes).accesses) {
+            bytes.push_back(access.repeated_bytes);
+        }
+        return bytes;
+    };
+    EXPECT_THAT(repeated(1), ElementsAre(2560, 2560, 2560));
+    // Workgroups along another axis have the same parts.
+    EXPECT_THAT(repeated(3), ElementsAre(0, 0, 0));
+    // In place: what is read first has to come from memory.
+    std::swap(cost.regions[0].accesses[1].order, cost.regions[0].accesses[2].order);
+    EXPECT_THAT(repeated(1), ElementsAre(2560, 2560, 0));
+}
+
 // Whatever was counted, a replay takes the record.
 TEST(KernelCost, RecordsStayWithinTheReplaysLimits) {
     const uint64_t counters[] = {uint64_t{1} << 62};
