@@ -79,10 +79,10 @@ std::vector<npu::MemoryRange> RangesOf(const kernel::KernelCost& cost,
             continue;
         }
         hal::BufferDescriptor descriptor;
-        std::memcpy(&descriptor,
-                    static_cast<const std::byte*>(frame.descriptor_sets[buffer.set]) +
-                        buffer.offset_bytes,
-                    sizeof(descriptor));
+        std::memcpy(
+            &descriptor,
+            static_cast<const std::byte*>(frame.descriptor_sets[buffer.set]) + buffer.offset_bytes,
+            sizeof(descriptor));
         if (buffer.dynamic_offset != kernel::kNone) {
             descriptor.address += frame.dynamic_offsets[buffer.dynamic_offset];
         }
@@ -191,10 +191,10 @@ void CostRecorder::Dispatch(uint32_t queue,
     const std::string& name = executable.desc().name;
     const auto& cost = kernel::KernelOf(executable).cost;
     npu::DispatchRecord record =
-        cost ? kernel::DispatchRecordOf(*cost, name, workgroups, region_counts,
-                                        RangesOf(*cost, executable.desc(), frame),
-                                        GridAxesOf(frame))
-             : npu::DispatchRecord{.name = name, .workgroups = workgroups};
+        cost
+            ? kernel::DispatchRecordOf(*cost, name, workgroups, region_counts,
+                                       RangesOf(*cost, executable.desc(), frame), GridAxesOf(frame))
+            : npu::DispatchRecord{.name = name, .workgroups = workgroups};
     std::lock_guard lock(mutex_);
     Add(queues_[queue], {.work = std::move(record)});
 }

@@ -220,8 +220,8 @@ void FindRepeated(const Parts& parts, npu::DispatchRecord& record) {
         read = parts.read_bytes;
     }
     for (npu::Access& access : record.accesses) {
-        const bool is_part = access.kind == npu::AccessKind::kStream ||
-                             access.kind == npu::AccessKind::kReuse;
+        const bool is_part =
+            access.kind == npu::AccessKind::kStream || access.kind == npu::AccessKind::kReuse;
         if (is_part && access.range == parts.range) {
             uint64_t& left = access.writes ? written : read;
             access.repeated_bytes = std::min(left, access.bytes);
@@ -276,8 +276,8 @@ class Lines {
                 most = work_[i][kind] > work_[most][kind] ? i : most;
             }
             if (!work_.empty() && work_[most][kind] > 0) {
-                const double part = static_cast<double>(work_[most][kind]) /
-                                    static_cast<double>(all_[kind]);
+                const double part =
+                    static_cast<double>(work_[most][kind]) / static_cast<double>(all_[kind]);
                 lines.push_back({.work = static_cast<npu::LineWork>(kind),
                                  .line = sources_[most],
                                  .percent = static_cast<uint64_t>(100 * part + 0.5)});
@@ -415,9 +415,9 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost) {
         }
         out.Number(region.lines.size());
         for (const auto& [source, line] : region.lines) {
-            for (const uint64_t number : {uint64_t{source}, line.operations.simple,
-                                          line.operations.division, line.operations.special,
-                                          line.shared_bytes}) {
+            for (const uint64_t number :
+                 {uint64_t{source}, line.operations.simple, line.operations.division,
+                  line.operations.special, line.shared_bytes}) {
                 out.Number(number);
             }
         }
@@ -518,8 +518,7 @@ npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
         }
         for (const CostAccess& access : region.accesses) {
             const bool has_range = access.buffer < ranges.size();
-            const npu::MemoryRange range =
-                has_range ? ranges[access.buffer] : npu::MemoryRange();
+            const npu::MemoryRange range = has_range ? ranges[access.buffer] : npu::MemoryRange();
             AddAccess(access, count, record.workgroups, range, record);
             const uint64_t bytes = DivideUp(Times(count, access.bytes), access.sharers);
             lines.Add(access.source, npu::LineWork::kBytes, bytes);

@@ -44,9 +44,9 @@ struct CostAccess {
     bool all_workgroups = false;  // each of them accesses the same bytes
     uint32_t element_bytes = 0;   // of gathers, scatters and atomics
     uint32_t buffer = kNone;      // of KernelCost::buffers
-    uint32_t grid_axes = 0;       // bit n: where it is depends on the workgroup's place along axis n
-    uint32_t order = 0;           // in the kernel's text
-    uint32_t source = kNone;      // of KernelCost::sources
+    uint32_t grid_axes = 0;   // bit n: where it is depends on the workgroup's place along axis n
+    uint32_t order = 0;       // in the kernel's text
+    uint32_t source = kNone;  // of KernelCost::sources
     bool operator==(const CostAccess&) const = default;
 };
 
@@ -70,8 +70,8 @@ struct CostLine {
 // Where a kernel finds the descriptor of a buffer.
 struct CostBuffer {
     uint32_t set = 0;
-    uint32_t offset_bytes = 0;             // in the set's memory
-    uint32_t dynamic_offset = kNone;       // index into DispatchFrame::dynamic_offsets
+    uint32_t offset_bytes = 0;        // in the set's memory
+    uint32_t dynamic_offset = kNone;  // index into DispatchFrame::dynamic_offsets
     bool operator==(const CostBuffer&) const = default;
 };
 
@@ -109,8 +109,8 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost);
 Result<KernelCost> ParseCost(std::span<const uint8_t> bytes);
 
 // The record of a dispatch that left these counts: `counters` has KernelCost::counters words.
-// `ranges` is where KernelCost::buffers lay, and may be empty; workgroups that lie along no more than
-// the axes of `grid_axes` have parts of their own of what depends on these.
+// `ranges` is where KernelCost::buffers lay, and may be empty; workgroups that lie along no more
+// than the axes of `grid_axes` have parts of their own of what depends on these.
 npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
                                      std::string name,
                                      uint64_t workgroups,

@@ -128,8 +128,7 @@ class DispatchCost {
         Traffic& traffic = cost_.traffic;
         const uint64_t again = served_.holds_operands ? read_again_ : 0;
         traffic.dram_read = traffic.dram_read - served_.asked.read + served_.moved.read - again;
-        traffic.dram_written =
-            traffic.dram_written - served_.asked.written + served_.moved.written;
+        traffic.dram_written = traffic.dram_written - served_.asked.written + served_.moved.written;
         traffic.over_fetch = std::min(traffic.over_fetch, traffic.dram());
     }
 
@@ -180,7 +179,7 @@ class DispatchCost {
     uint64_t split_cores_ = 0;  // of products that the replay divides
     Cycles matrix_cycles_ = 0;  // on one matrix unit, of a workgroup
     uint64_t streamed_operands_ = 0;
-    uint64_t read_again_ = 0;  // operands that a core could not keep
+    uint64_t read_again_ = 0;        // operands that a core could not keep
     uint64_t scratchpad_bytes_ = 0;  // of products
 };
 
@@ -303,8 +302,7 @@ ServedBytes ServeFromCache(const Description& description,
             continue;
         }
         // What DRAM would move does not depend on the cores.
-        const Traffic asked =
-            TrafficOf(description, Compulsory(description, dispatch, access), 1);
+        const Traffic asked = TrafficOf(description, Compulsory(description, dispatch, access), 1);
         add({asked.dram_read, asked.dram_written}, served.asked);
         if (asked.dram_read > 0) {
             add(cache.Read(access.range, asked.dram_read), served.moved);

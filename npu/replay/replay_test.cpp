@@ -77,8 +77,7 @@ TEST(NpuReplay, ACacheServesWhatTheLastDispatchTouched) {
     writes.accesses = {{.writes = true, .bytes = kBytes, .range = {1, 0, kBytes}}};
     // Twice: the second time is over-fetch of another kind.
     reads.accesses = {{.bytes = 2 * kBytes, .range = {1, 0, kBytes}}};
-    const std::vector<Record> records = {{.work = writes},
-                                         {.work = reads, .after = {RecordId(0)}}};
+    const std::vector<Record> records = {{.work = writes}, {.work = reads, .after = {RecordId(0)}}};
     Description machine = SmallMachine();
     machine.network.bandwidth_gbs = 50;
     const ReplayResult without = Replayed(machine, records);

@@ -54,13 +54,12 @@ inline DispatchRecord RandomDispatch(std::mt19937_64& random) {
         dispatch.products.push_back(product);
     }
     for (uint64_t i = below(4); i > 0; --i) {
-        Access access = {.kind = static_cast<AccessKind>(below(6)),
-                         .writes = below(2) == 0,
-                         .bytes = below(1 << 18),
-                         .element_bytes = static_cast<uint32_t>(1 + below(100)),
-                         .range = {.memory = below(4),
-                                   .begin = below(1 << 18),
-                                   .bytes = below(1 << 18)}};
+        Access access = {
+            .kind = static_cast<AccessKind>(below(6)),
+            .writes = below(2) == 0,
+            .bytes = below(1 << 18),
+            .element_bytes = static_cast<uint32_t>(1 + below(100)),
+            .range = {.memory = below(4), .begin = below(1 << 18), .bytes = below(1 << 18)}};
         access.repeated_bytes = below(3) == 0 ? below(access.bytes + 1) : 0;
         dispatch.accesses.push_back(access);
     }

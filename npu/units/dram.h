@@ -25,7 +25,7 @@ struct Access {
     // Of `bytes`: what the same workgroup has accessed before, which stays in its part of the
     // scratchpad if all that it accesses here fits.
     uint64_t repeated_bytes = 0;
-    MemoryRange range = {};      // for a cache; without a memory it goes to DRAM
+    MemoryRange range = {};  // for a cache; without a memory it goes to DRAM
     bool operator==(const Access&) const = default;
 };
 

@@ -30,10 +30,7 @@ CacheTraffic MemoryCache::Touch(const MemoryRange& range, uint64_t bytes, bool w
     return traffic;
 }
 
-void MemoryCache::TouchPart(const Part& part,
-                            uint64_t bytes,
-                            bool writes,
-                            CacheTraffic& traffic) {
+void MemoryCache::TouchPart(const Part& part, uint64_t bytes, bool writes, CacheTraffic& traffic) {
     const auto found = held_.find(part);
     if (found != held_.end()) {
         used_.splice(used_.begin(), used_, found->second);

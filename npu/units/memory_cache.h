@@ -38,8 +38,12 @@ class MemoryCache {
 
     // An access that moves `bytes` of the range; more than the range has are bytes that are moved
     // again, which the cache serves if it holds the whole range.
-    CacheTraffic Read(const MemoryRange& range, uint64_t bytes) { return Touch(range, bytes, false); }
-    CacheTraffic Write(const MemoryRange& range, uint64_t bytes) { return Touch(range, bytes, true); }
+    CacheTraffic Read(const MemoryRange& range, uint64_t bytes) {
+        return Touch(range, bytes, false);
+    }
+    CacheTraffic Write(const MemoryRange& range, uint64_t bytes) {
+        return Touch(range, bytes, true);
+    }
 
     bool Holds(uint64_t bytes) const { return bytes <= parts_ * kPartBytes; }
 

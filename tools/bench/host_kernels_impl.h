@@ -109,7 +109,7 @@ struct HostLoops {
     }
 
     static HostKernels Table(const char* name, bool (*is_supported)()) {
-        return {name,           kLanes * 32, is_supported,  Fma, Triad,
+        return {name,           kLanes * 32, is_supported,  Fma,  Triad,
                 TriadStreaming, Copy,        CopyStreaming, Read, Dot};
     }
 };

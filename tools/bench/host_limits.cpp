@@ -281,9 +281,9 @@ HostUnits MeasureHostUnits(bool quick, const HostLimits& limits) {
         units.cache_bytes = bytes;
     }
     units.cache_gbs =
-        units.cache_bytes == 0 ? limits.triad_cached_gbs
-                               : triad(std::max<uint64_t>(1u << 20, units.cache_bytes / 2),
-                                       limits.threads);
+        units.cache_bytes == 0
+            ? limits.triad_cached_gbs
+            : triad(std::max<uint64_t>(1u << 20, units.cache_bytes / 2), limits.threads);
     return units;
 }
 

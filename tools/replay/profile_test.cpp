@@ -104,7 +104,7 @@ TEST(Profile, NamesTheLineThatCostsMost) {
     const Profile profile = ProfileOf(records);
     for (const KernelProfile& kernel : profile.kernels) {
         const bool is_bytes = kernel.bound == npu::Bound::kDram || kernel.bound == npu::Bound::kDma;
-        EXPECT_EQ(kernel.line, kernel.is_copy                             ? ""
+        EXPECT_EQ(kernel.line, kernel.is_copy                        ? ""
                                : kernel.bound == npu::Bound::kMatrix ? "k.comp:4"
                                : is_bytes                            ? "k.comp:<5>"
                                                                      : "")

@@ -96,7 +96,8 @@ std::optional<uint64_t> AccessCosts::DenseBytes(const Cluster& cluster) {
     const auto lanes = std::min<int64_t>(kernel_.workgroup_size[LaneAxis()], kMostLanes);
     Cluster all{.first = cluster.first, .stride = {}, .ranges = {}};
     for (int64_t lane = 0; lane < lanes; ++lane) {
-        const std::optional<int64_t> distance = LaneDistance(cluster.first.offset, LaneAxis(), lane);
+        const std::optional<int64_t> distance =
+            LaneDistance(cluster.first.offset, LaneAxis(), lane);
         if (!distance) {
             return std::nullopt;
         }

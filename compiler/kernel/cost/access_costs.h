@@ -44,9 +44,7 @@ class AccessCosts {
     void Finish(std::vector<CostRegion>& regions);
 
     // Bytes between neighbouring invocations, if that is one number for all.
-    std::optional<int64_t> LaneStride(ir::ValueId offset) {
-        return LaneStride(offset, LaneAxis());
-    }
+    std::optional<int64_t> LaneStride(ir::ValueId offset) { return LaneStride(offset, LaneAxis()); }
 
   private:
     // Accesses of one buffer in one region that lie at known distances.

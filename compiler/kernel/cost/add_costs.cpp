@@ -503,7 +503,7 @@ class CostFinder {
 
     Kernel& kernel_;
     const SourceNamer& source_;
-    std::map<uint32_t, uint32_t> source_of_;     // by word: the number of its line
+    std::map<uint32_t, uint32_t> source_of_;  // by word: the number of its line
     std::map<std::string, uint32_t> source_numbers_;
     std::map<BlockId, CostCount>* const blocks_;
     const Structure structure_;

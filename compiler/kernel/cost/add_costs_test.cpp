@@ -63,10 +63,10 @@ TEST(AddCosts, LinesAndBuffersAreKept) {
     std::map<uint32_t, std::string> lines;
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Op op = kernel.inst(ir::InstId{i}).op;
-        lines[100 + i] = op == ir::Op::kExp         ? "k.comp:7"
-                         : op == ir::Op::kFAdd      ? "k.comp:8"
+        lines[100 + i] = op == ir::Op::kExp          ? "k.comp:7"
+                         : op == ir::Op::kFAdd       ? "k.comp:8"
                          : op == ir::Op::kLoadBuffer ? "k.comp:6"
-                                                    : "";
+                                                     : "";
     }
     const KernelCost cost = AddCosts(kernel, [&](uint32_t word) { return lines.at(word); });
     EXPECT_EQ(cost.buffers, (std::vector<CostBuffer>{{.set = 0, .offset_bytes = 0},
@@ -146,7 +146,8 @@ TEST(AddCosts, WhatWorkgroupsDrawIsNoBroadcast) {
               "  workgroup memory 4, stride 1\n");
 }
 
-// A transpose: the lanes are rows apart, and the workgroup's other dimension fills each row's bursts.
+// A transpose: the lanes are rows apart, and the workgroup's other dimension fills each row's
+// bursts.
 TEST(AddCosts, TheOtherDimensionOfAWorkgroupFillsBursts) {
     EXPECT_EQ(CostOf("%r:i32 = imul %x, %n4 %y4:i32 = shl %y, %c2 %o:i32 = iadd %r, %y4\n"
                      "%v:f32 = load_buffer %a, %i4 align(4)\n"
@@ -266,7 +267,8 @@ TEST(AddCosts, LoopsAreLookedThrough) {
               "  write reuse 4/4\n");
 }
 
-// Blocks of 18 bytes a lane, of which an iteration reads one: the iterations together read each once.
+// Blocks of 18 bytes a lane, of which an iteration reads one: the iterations together read each
+// once.
 TEST(AddCosts, WhatIterationsReadBetweenTheLanesIsBroughtOnce) {
     EXPECT_EQ(CostOf("%c18:i32 = const 18\n" +
                      Loop("%n",

@@ -9,7 +9,7 @@
 namespace fornax::kernel {
 
 enum class OperationKind : uint8_t {
-    kNone,      // no operation of a vector unit: inputs, buffers, registers, changes of the type alone
+    kNone,  // no operation of a vector unit: inputs, buffers, registers, changes of the type alone
     kSimple,    // additions, multiplications, comparisons, conversions, exchanges between lanes
     kDivision,  // divisions and remainders
     kSpecial,   // exponentials, logarithms, roots, trigonometry
