@@ -62,7 +62,7 @@ std::shared_ptr<const KernelCost> CostOf(const CompileRequest& request, ir::Kern
     }
     const spirv::SourceMap map(*module);
     return std::make_shared<const KernelCost>(AddCosts(kernel, [&](uint32_t word) {
-        // Of a path the file: folders are nobody's business who reads a table.
+        // The folders of a path are left out: records do not say where somebody's sources lie.
         std::string line = map.Source(word);
         line.erase(0, line.rfind('/') + 1);
         const std::string instruction = line.empty() ? map.Instruction(word) : "";

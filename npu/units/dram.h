@@ -22,7 +22,7 @@ struct Access {
     bool writes = false;
     uint64_t bytes = 0;          // of kReuse and kBroadcast: each byte once
     uint32_t element_bytes = 4;  // of kGather, kScatter and kAtomic: of one access
-    // Of `bytes`: what the same workgroup has accessed before, which stays in its part of the
+    // The part of `bytes` that the same workgroup has accessed before. It stays in its part of the
     // scratchpad if all that it accesses here fits.
     uint64_t repeated_bytes = 0;
     MemoryRange range = {};  // for a cache; without a memory it goes to DRAM

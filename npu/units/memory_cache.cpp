@@ -12,7 +12,7 @@ CacheTraffic MemoryCache::Touch(const MemoryRange& range, uint64_t bytes, bool w
         (writes ? traffic.written : traffic.read) += again;
     }
     uint64_t begin = range.begin;
-    // Of a range that is much too large nothing is found, and its end stays.
+    // Nothing is found of a range that is much too large, and its end stays.
     const uint64_t most = 2 * parts_ * kPartBytes;
     if (distinct > most) {
         const uint64_t passes = distinct - most;

@@ -9,7 +9,7 @@
 
 namespace fornax::bench {
 
-// Of four bytes a lane.
+// Each chain adds four products to each lane.
 inline constexpr int kDotChains = 12;
 
 template <typename V>

@@ -91,7 +91,7 @@ Result<npu::Description> MeasureHostDescription(bool quick) {
                    .columns = lanes,
                    .dataflow = npu::Dataflow::kBest,
                    .rate_int8 = Rounded(units.int8_gmacs / (vectors * 4 * clock))};
-    // Of vectors: cycles between two, of which each has one simple operation more.
+    // Cycles between two vectors; each function of a chain comes with one simple operation.
     const double simple = vectors * clock / (limits.fma_all_threads_gflops / 2);
     const double functions = 1.0 * chains * bench::kUnitChains * bench::kUnitSteps;
     const auto interval = [&](double seconds) {

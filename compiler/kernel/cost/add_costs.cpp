@@ -309,7 +309,7 @@ class CostFinder {
         return found->second;
     }
 
-    // Of KernelCost::buffers: a binding, or an element of one whose number is constant.
+    // The number in KernelCost::buffers of a binding, or of an element whose place is constant.
     uint32_t BufferOf(ValueId value) {
         const Instruction* buffer = value.valid() ? kernel_.Definition(value) : nullptr;
         if (buffer == nullptr || buffer->op != Op::kBuffer) {

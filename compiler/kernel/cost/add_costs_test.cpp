@@ -155,7 +155,7 @@ TEST(AddCosts, TheOtherDimensionOfAWorkgroupFillsBursts) {
               "invocations:\n"
               "  read reuse 4/4\n"
               "  write scatter 4 by 4\n");
-    // Of 16 bytes each, four invocations are a burst.
+    // Four invocations that store 16 bytes each fill a burst.
     EXPECT_EQ(CostOf("%r:i32 = imul %x, %n4 %y16:i32 = shl %y, %c4 %o:i32 = iadd %r, %y16\n"
                      "%v:f32 = load_buffer %a, %i4 align(4)\n"
                      "store_buffer %b, %o, %v, %v, %v, %v align(4) return"),
