@@ -271,7 +271,7 @@ HostUnits MeasureHostUnits(bool quick, const HostLimits& limits) {
                               widest->triad(out, a, b, 0.5f, count);
                           });
     };
-    units.core_cache_gbs = triad(192u << 10, 1);
+    units.core_cache_gbs = triad(24u << 10, 1);
     const double least = std::sqrt(limits.triad_cached_gbs * limits.triad_gbs);
     for (uint64_t bytes = 1u << 20; bytes <= 256u << 20; bytes += bytes / 2) {
         const double gbs = triad(bytes, limits.threads);
