@@ -353,6 +353,9 @@ std::string CostText(const KernelCost& cost) {
         for (const auto& [stride, bytes] : region.shared_bytes) {
             add(fmt::format("workgroup memory {}, stride {}", bytes, stride));
         }
+        if (region.shared_atomics != 0) {
+            add(fmt::format("workgroup memory, {} atomics", region.shared_atomics));
+        }
         for (const CostProduct& product : region.products) {
             add(fmt::format("product {} {}x{}x{}, sums {}",
                             npu::kMatrixTypeNames[static_cast<size_t>(product.type)], product.m,
@@ -387,7 +390,8 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost) {
         out.Count(region.count);
         for (const uint64_t number :
              {region.operations.simple, region.operations.division, region.operations.special,
-              region.operation_bits, region.barriers, uint64_t{region.shared_bytes.size()}}) {
+              region.operation_bits, region.barriers, region.shared_atomics,
+              uint64_t{region.shared_bytes.size()}}) {
             out.Number(number);
         }
         for (const auto& [stride, bytes] : region.shared_bytes) {
@@ -449,6 +453,7 @@ Result<KernelCost> ParseCost(std::span<const uint8_t> bytes) {
         region.operations.special = in.Number();
         region.operation_bits = in.Number();
         region.barriers = in.Number();
+        region.shared_atomics = in.Number();
         for (uint64_t left = in.Size(); left > 0 && in.ok(); --left) {
             const uint32_t stride = in.Word();
             region.shared_bytes[stride] = in.Number();
@@ -513,6 +518,8 @@ npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
         add(record.operations.division, region.operations.division);
         add(record.operations.special, region.operations.special);
         add(bits, region.operation_bits);
+        // Each reads and writes its bank.
+        add(record.scratchpad_accesses, 2 * region.shared_atomics);
         for (const auto& [stride, bytes] : region.shared_bytes) {
             add(shared_bytes[stride], bytes);
         }

@@ -81,13 +81,14 @@ struct CostRegion {
     uint64_t operation_bits = 0;  // of all of them, added up
     uint64_t barriers = 0;
     std::map<uint32_t, uint64_t> shared_bytes;  // of workgroup memory, by stride between lanes
+    uint64_t shared_atomics = 0;                // of single elements of it
     std::vector<CostAccess> accesses;
     std::vector<CostProduct> products;
     std::map<uint32_t, CostLine> lines;  // by KernelCost::sources
 
     bool empty() const {
         return operations.total() == 0 && barriers == 0 && shared_bytes.empty() &&
-               accesses.empty() && products.empty();
+               shared_atomics == 0 && accesses.empty() && products.empty();
     }
 };
 

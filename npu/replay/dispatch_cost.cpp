@@ -152,9 +152,13 @@ class DispatchCost {
         cost_.workgroup.scratchpad =
             CyclesOnBanks(description_, CeilDivide(units, workgroups_), 1) +
             CyclesOnBanks(description_, CeilDivide(dispatch_.scratchpad_bytes, workgroups_),
-                          dispatch_.scratchpad_stride_words);
+                          dispatch_.scratchpad_stride_words) +
+            CyclesOfSingleAccesses(description_,
+                                   CeilDivide(dispatch_.scratchpad_accesses, workgroups_));
         cost_.busy.scratchpad = workgroups_ * cost_.workgroup.scratchpad;
-        cost_.events.scratchpad_bytes = units + traffic.network + dispatch_.scratchpad_bytes;
+        constexpr uint64_t kWordBytes = 4;
+        cost_.events.scratchpad_bytes = units + traffic.network + dispatch_.scratchpad_bytes +
+                                        kWordBytes * dispatch_.scratchpad_accesses;
         cost_.events.network_bytes = traffic.network;
         cost_.events.dram_bytes = traffic.dram();
         cost_.request = dispatch_.scratchpad;

@@ -71,6 +71,7 @@ void VisitFields(Archive& archive, DispatchRecord& dispatch) {
     archive.Number("element_bits", dispatch.element_bits, 32, 0, UINT32_MAX);
     archive.Number("scratchpad_bytes", dispatch.scratchpad_bytes, 0);
     archive.Number("scratchpad_stride_words", dispatch.scratchpad_stride_words, 1);
+    archive.Number("scratchpad_accesses", dispatch.scratchpad_accesses, 0);
     archive.List("accesses", dispatch.accesses);
     archive.Number("request_least_bytes", dispatch.scratchpad.least_bytes, 0);
     archive.Number("request_preferred_bytes", dispatch.scratchpad.preferred_bytes, 0);

@@ -30,6 +30,9 @@ Status CheckDispatch(const DispatchRecord& dispatch, const std::string& where) {
     if (dispatch.scratchpad_bytes > kMaxCount) {
         return fail("scratchpad bytes", dispatch.scratchpad_bytes, 0, kMaxCount);
     }
+    if (dispatch.scratchpad_accesses > kMaxCount) {
+        return fail("single accesses of scratchpads", dispatch.scratchpad_accesses, 0, kMaxCount);
+    }
     uint64_t bytes = 0;
     for (const Access& access : dispatch.accesses) {
         bytes += std::min(access.bytes, kMaxCount + 1);

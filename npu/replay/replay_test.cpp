@@ -55,6 +55,18 @@ TEST(NpuReplay, ComputationAloneTakesItsCycles) {
     EXPECT_EQ(vector.idle, 1100U);
 }
 
+// A histogram: each element takes a bank for a cycle, however narrow it is.
+TEST(NpuReplay, SingleAccessesOfAScratchpadTakeABankEach) {
+    Description machine = SmallMachine();
+    machine.scratchpad.banks = 4;
+    DispatchRecord dispatch = {.name = "h", .workgroups = 2};
+    dispatch.scratchpad_accesses = 2 * 4000;
+    const ReplayResult result = Replayed(machine, {{.work = dispatch}});
+    EXPECT_EQ(result.total, 1100U + 2 * 1000);
+    EXPECT_EQ(result.records[0].bound, Bound::kScratchpad);
+    EXPECT_EQ(result.events.scratchpad_bytes, 4U * 8000);
+}
+
 // Rows that a workgroup reads three times come once, if one is no larger than its scratchpad.
 TEST(NpuReplay, WhatAWorkgroupReadsAgainStaysInItsScratchpad) {
     Description machine = SmallMachine();

@@ -40,6 +40,7 @@ inline DispatchRecord RandomDispatch(std::mt19937_64& random) {
     dispatch.element_bits = 8U << below(4);
     dispatch.scratchpad_bytes = below(1 << 18);
     dispatch.scratchpad_stride_words = below(40);
+    dispatch.scratchpad_accesses = below(1 << 14);
     dispatch.split = below(2) == 0 ? ProductSplit::kWhole : ProductSplit::kWorkgroup;
     for (uint64_t i = below(3); i > 0; --i) {
         Product product = {.shape = {1 + below(200), 1 + below(200), 1 + below(200)},

@@ -35,6 +35,9 @@ struct HostUnits {
     uint32_t vector_bits = 0;   // of the vectors that reached the f32 peak
     double int8_gmacs = 0;      // of all threads; 0: no instruction has them
     uint64_t cache_bytes = 0;   // three arrays of this size together are still served by caches
+    // The mean of copies and triads in memory over a second: less than the best, because others
+    // use it as well.
+    double sustained_gbs = 0;
     double cache_gbs = 0;       // triad, in half of that
     double core_cache_gbs = 0;  // triad of one thread, in its own caches
 };

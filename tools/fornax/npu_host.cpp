@@ -119,11 +119,12 @@ Result<npu::Description> MeasureHostDescription(bool quick) {
                 .efficiency = 1};
     host.network = {.bandwidth_gbs = Rounded(units.cache_gbs), .latency_ns = 0};
     host.cache = {.bytes = units.cache_bytes};
-    const double most = std::max({limits.read_gbs, limits.copy_gbs, limits.triad_gbs});
+    const double most =
+        std::max({limits.read_gbs, limits.copy_gbs, limits.triad_gbs, units.sustained_gbs});
     host.dram = {.bandwidth_gbs = Rounded(most),
                  .latency_ns = 0,
                  .burst_bytes = 64,
-                 .efficiency = Rounded((limits.copy_gbs + limits.triad_gbs) / 2 / most)};
+                 .efficiency = Rounded(units.sustained_gbs / most)};
     host.host_link = {.bandwidth_gbs = Rounded(limits.copy_gbs), .latency_ns = 0};
     const double dispatch = dispatches / kDispatches;
     host.command_processor.drain_ns = Rounded(1e9 * dispatch);

@@ -399,6 +399,12 @@ class CostFinder {
     }
 
     void AddShared(const Instruction& inst, const CostCount& count) {
+        if (inst.op == Op::kAtomicShared) {
+            CostRegion& region = cost_.regions[RegionOf(count)];
+            ++region.shared_atomics;
+            region.lines[SourceOf(inst)].shared_bytes += BytesOf(inst, 1);
+            return;
+        }
         const int64_t stride = accesses_.LaneStride(inst.operands[0]).value_or(4);
         const auto words = static_cast<uint32_t>(std::max<int64_t>(1, std::abs(stride) / 4));
         CostRegion& region = cost_.regions[RegionOf(count)];

@@ -355,6 +355,14 @@ TEST(AddCosts, WorkgroupMemoryHasItsStrides) {
               "  barriers 1\n");
 }
 
+TEST(AddCosts, AtomicsOfWorkgroupMemoryAreSingleAccesses) {
+    EXPECT_EQ(CostOf("%v:i32 = load_buffer %a, %i4 align(4) %o:i32 = shl %v, %c2\n"
+                     "%w:i32 = atomic_shared add, %o, %c1 return"),
+              "invocations:\n"
+              "  read reuse 4/4\n"
+              "  workgroup memory, 1 atomics\n");
+}
+
 // Who comes to a block, counted by brute force.
 TEST(AddCosts, CountsAreTheInterpreters) {
     for (uint64_t seed = 0; seed < 150; ++seed) {
