@@ -60,7 +60,7 @@ struct DispatchRecord {
     // What kernels access of their workgroup's memory beside what `accesses` pass through it.
     uint64_t scratchpad_bytes = 0;
     uint64_t scratchpad_stride_words = 1;
-    // Of single elements, at places that data decide: each takes one bank for a cycle.
+    // Accesses of single elements, at places that data decide: each takes one bank for a cycle.
     uint64_t scratchpad_accesses = 0;
     std::vector<Access> accesses = {};
     // For one workgroup; the replay sets how many workgroups a core runs.
