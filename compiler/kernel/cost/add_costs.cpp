@@ -310,6 +310,7 @@ class CostFinder {
     }
 
     // The number in KernelCost::buffers of a binding, or of an element whose place is constant.
+    // Sets may have fewer elements than a binding of a variable count says.
     uint32_t BufferOf(ValueId value) {
         const Instruction* buffer = value.valid() ? kernel_.Definition(value) : nullptr;
         if (buffer == nullptr || buffer->op != Op::kBuffer) {
@@ -321,7 +322,7 @@ class CostFinder {
         const bool is_buffer = layout.kind == BindingLayout::Kind::kStorageBuffer ||
                                layout.kind == BindingLayout::Kind::kUniformBuffer;
         if (element == nullptr || element->op != Op::kConst || element->imm >= layout.count ||
-            !is_buffer || layout.inline_bytes != 0) {
+            !is_buffer || layout.inline_bytes != 0 || layout.variable_count) {
             return kNone;
         }
         const auto number = static_cast<uint32_t>(element->imm);
