@@ -2,10 +2,10 @@
 # validated at build time.
 #
 # fornax_embed_spirv(TARGET SHADERS a.comp ... [ENV vulkan1.1] [DEFINES A=1 ...] [VARIANT name]
-#                    [SCALAR_LAYOUT])
+#                    [SCALAR_LAYOUT] [MAINTENANCE9] [LINES])
 #
 # Compiles each shader with glslang for the Vulkan version ENV, or assembles it if it is *.spvasm, validates the result with spirv-val (with the
-# scalar block layout, or what maintenance9 allows, if so asked) and
+# scalar block layout, or what maintenance9 allows, if so asked; with LINES it says of which lines of the source it is) and
 # writes the header generated/<folder>/<stem>[_<variant>].spv.h, which TARGET includes from the root as
 # "<folder>/<stem>[_<variant>].spv.h". It defines one array:
 #
@@ -13,12 +13,15 @@
 #
 # The binary itself stands beside the header as <stem>[_<variant>].spv, for tools and for looking at.
 function(fornax_embed_spirv target)
-    cmake_parse_arguments(ARG "SCALAR_LAYOUT;MAINTENANCE9" "ENV;VARIANT" "SHADERS;DEFINES" ${ARGN})
+    cmake_parse_arguments(ARG "SCALAR_LAYOUT;MAINTENANCE9;LINES" "ENV;VARIANT" "SHADERS;DEFINES" ${ARGN})
     if(NOT ARG_ENV)
         set(ARG_ENV vulkan1.1)
     endif()
     set(defines ${ARG_DEFINES})
     list(TRANSFORM defines PREPEND -D)
+    if(ARG_LINES)
+        list(APPEND defines -g)
+    endif()
     set(layout "")
     if(ARG_SCALAR_LAYOUT)
         set(layout --scalar-block-layout --workgroup-scalar-block-layout)

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -30,6 +32,7 @@ struct RecordLog {
     std::string path;  // set with the first recorder that writes
     std::vector<npu::Record> records;
     uint64_t queues = 0;
+    std::map<uint64_t, uint64_t> memories;  // by address
     bool is_full = false;
 };
 
@@ -45,6 +48,50 @@ std::string PathOf(std::string path) {
         path.replace(at, 2, std::to_string(getpid()));
     }
     return path;
+}
+
+// A memory for each address at which a buffer begins, numbered by when it was first accessed, so
+// that records do not depend on where memory happens to lie. Buffers that overlap are taken for
+// different ones.
+uint64_t MemoryOf(uint64_t address) {
+    RecordLog& log = Log();
+    std::lock_guard lock(log.mutex);
+    return log.memories.try_emplace(address, log.memories.size() + 1).first->second;
+}
+
+// Bit n: there are several workgroups along axis n.
+uint32_t GridAxesOf(const hal::DispatchFrame& frame) {
+    uint32_t axes = 0;
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+        axes |= frame.workgroup_count[axis] > 1 ? 1U << axis : 0;
+    }
+    return axes;
+}
+
+// Where the buffers lie that the kernel accessed.
+std::vector<npu::MemoryRange> RangesOf(const kernel::KernelCost& cost,
+                                       const hal::KernelDesc& desc,
+                                       const hal::DispatchFrame& frame) {
+    std::vector<npu::MemoryRange> ranges(cost.buffers.size());
+    for (size_t i = 0; i < ranges.size(); ++i) {
+        const kernel::CostBuffer& buffer = cost.buffers[i];
+        if (buffer.set >= 32 || (desc.descriptor_set_mask >> buffer.set & 1) == 0) {
+            continue;
+        }
+        hal::BufferDescriptor descriptor;
+        std::memcpy(
+            &descriptor,
+            static_cast<const std::byte*>(frame.descriptor_sets[buffer.set]) + buffer.offset_bytes,
+            sizeof(descriptor));
+        if (buffer.dynamic_offset != kernel::kNone) {
+            descriptor.address += frame.dynamic_offsets[buffer.dynamic_offset];
+        }
+        if (descriptor.size_bytes > 0) {
+            ranges[i] = {.memory = MemoryOf(descriptor.address),
+                         .bytes = std::min(descriptor.size_bytes, npu::kMaxCount)};
+        }
+    }
+    return ranges;
 }
 
 void WriteLog() {
@@ -138,13 +185,16 @@ void CostRecorder::Add(QueueState& state, npu::Record record) {
 
 void CostRecorder::Dispatch(uint32_t queue,
                             const hal::Executable& executable,
+                            const hal::DispatchFrame& frame,
                             uint64_t workgroups,
                             std::span<const uint64_t> region_counts) {
     const std::string& name = executable.desc().name;
     const auto& cost = kernel::KernelOf(executable).cost;
     npu::DispatchRecord record =
-        cost ? kernel::DispatchRecordOf(*cost, name, workgroups, region_counts)
-             : npu::DispatchRecord{.name = name, .workgroups = workgroups};
+        cost
+            ? kernel::DispatchRecordOf(*cost, name, workgroups, region_counts,
+                                       RangesOf(*cost, executable.desc(), frame), GridAxesOf(frame))
+            : npu::DispatchRecord{.name = name, .workgroups = workgroups};
     std::lock_guard lock(mutex_);
     Add(queues_[queue], {.work = std::move(record)});
 }

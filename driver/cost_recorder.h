@@ -35,6 +35,7 @@ class CostRecorder final : public hal::WorkObserver {
     void BeginSubmission(uint32_t queue) override;
     void Dispatch(uint32_t queue,
                   const hal::Executable& executable,
+                  const hal::DispatchFrame& frame,
                   uint64_t workgroups,
                   std::span<const uint64_t> region_counts) override;
     void Copy(uint32_t queue, hal::ObservedCopy kind, uint64_t bytes) override;

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "hal/executable.h"
+#include "hal/kernel_abi.h"
 #include "hal/query.h"
 
 namespace fornax::hal {
@@ -26,9 +27,11 @@ class WorkObserver {
     // Begins a submission, in the order in which the queue takes them; `queue` counts the device's
     // queues from 0.
     virtual void BeginSubmission(uint32_t queue) = 0;
-    // `region_counts`: KernelDesc::region_counters words, of all workers.
+    // `region_counts`: KernelDesc::region_counters words, of all workers. `frame`: what the kernel
+    // was given, with the descriptor sets of KernelDesc::descriptor_set_mask.
     virtual void Dispatch(uint32_t queue,
                           const Executable& executable,
+                          const DispatchFrame& frame,
                           uint64_t workgroups,
                           std::span<const uint64_t> region_counts) = 0;
     virtual void Copy(uint32_t queue, ObservedCopy kind, uint64_t bytes) = 0;

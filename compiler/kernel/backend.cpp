@@ -9,6 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/large_stack.h"
 #include "base/log.h"
 #include "base/per_process.h"
@@ -53,7 +55,21 @@ std::string ConstantsText(std::span<const SpecializationValue> constants) {
 // The cost of a timed kernel, to which it adds the counting instructions; else null. After the
 // first passes, before the tiers part, so that both count alike.
 std::shared_ptr<const KernelCost> CostOf(const CompileRequest& request, ir::Kernel& kernel) {
-    return request.options.timed ? std::make_shared<const KernelCost>(AddCosts(kernel)) : nullptr;
+    if (!request.options.timed) {
+        return nullptr;
+    }
+    const Result<spirv::Module> module = spirv::Module::Parse(request.spirv);
+    if (!module.ok()) {  // it has been read, so that it can be parsed
+        return std::make_shared<const KernelCost>(AddCosts(kernel));
+    }
+    const spirv::SourceMap map(*module);
+    return std::make_shared<const KernelCost>(AddCosts(kernel, [&](uint32_t word) {
+        // The folders of a path are left out: records do not say where somebody's sources lie.
+        std::string line = map.Source(word);
+        line.erase(0, line.rfind('/') + 1);
+        const std::string instruction = line.empty() ? map.Instruction(word) : "";
+        return instruction.empty() ? line : fmt::format("{} at word {}", instruction, word);
+    }));
 }
 
 // --- Interpreted kernels -------------------------------------------------------------------------

@@ -20,7 +20,7 @@
 
 namespace fornax::kernel {
 
-inline constexpr uint32_t kCacheEntryVersion = 4;
+inline constexpr uint32_t kCacheEntryVersion = 5;
 
 struct CacheEntryFacts {
     std::array<uint32_t, 3> workgroup_size = {1, 1, 1};

@@ -1,6 +1,7 @@
 #include "compiler/kernel/kernel_cost.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -75,6 +76,16 @@ class Writer {
             Number(std::bit_cast<uint64_t>(factor));
         }
     }
+    void Text(const std::string& text) {
+        Number(text.size());
+        for (size_t i = 0; i < text.size(); i += 8) {
+            uint64_t number = 0;
+            for (size_t j = i; j < std::min(i + 8, text.size()); ++j) {
+                number |= uint64_t{static_cast<uint8_t>(text[j])} << (8 * (j - i));
+            }
+            Number(number);
+        }
+    }
     std::vector<uint8_t> Take() { return std::move(bytes_); }
 
   private:
@@ -111,6 +122,28 @@ class Reader {
         }
         return count;
     }
+    std::string Text() {
+        const uint64_t size = Number(bytes_.size());
+        std::string text;
+        for (uint64_t i = 0; i < size && ok_; i += 8) {
+            const uint64_t number = Number();
+            for (uint64_t j = 0; j < 8; ++j) {
+                const auto byte = static_cast<char>(number >> (8 * j));
+                if (i + j < size) {
+                    text.push_back(byte);
+                } else {
+                    ok_ = ok_ && byte == 0;
+                }
+            }
+        }
+        return text;
+    }
+    // The number of something in a list, or kNone.
+    uint32_t Place(size_t size) {
+        const uint32_t place = Word();
+        ok_ = ok_ && (place == kNone || place < size);
+        return place;
+    }
     bool ok() const { return ok_; }
     bool ended() const { return bytes_.empty(); }
 
@@ -126,6 +159,7 @@ constexpr uint64_t kAccessKinds = npu::kAccessKindNames.size();
 void AddAccess(const CostAccess& access,
                uint64_t count,
                uint64_t workgroups,
+               const npu::MemoryRange& range,
                npu::DispatchRecord& record) {
     uint64_t bytes = DivideUp(Times(count, access.bytes), access.sharers);
     if (access.all_workgroups) {
@@ -137,15 +171,63 @@ void AddAccess(const CostAccess& access,
     const uint32_t element = access.element_bytes != 0 ? access.element_bytes : 4;
     const auto same = [&](const npu::Access& other) {
         return other.kind == access.kind && other.writes == access.writes &&
-               other.element_bytes == element;
+               other.element_bytes == element && other.range == range;
     };
     const auto found = std::ranges::find_if(record.accesses, same);
     if (found != record.accesses.end()) {
         found->bytes = Plus(found->bytes, bytes);
         return;
     }
-    record.accesses.push_back(
-        {.kind = access.kind, .writes = access.writes, .bytes = bytes, .element_bytes = element});
+    record.accesses.push_back({.kind = access.kind,
+                               .writes = access.writes,
+                               .bytes = bytes,
+                               .element_bytes = element,
+                               .range = range});
+}
+
+// What workgroups access of a range of which each has a part of its own.
+struct Parts {
+    npu::MemoryRange range;
+    bool are_apart = true;
+    uint64_t read_bytes = 0, written_bytes = 0;
+    uint32_t first_read = kNone, first_write = kNone;
+};
+
+void AddToParts(const CostAccess& access,
+                uint64_t bytes,
+                const npu::MemoryRange& range,
+                bool is_apart,
+                std::vector<Parts>& all) {
+    auto parts = std::ranges::find(all, range, &Parts::range);
+    if (parts == all.end()) {
+        parts = all.insert(all.end(), Parts{.range = range});
+    }
+    parts->are_apart = parts->are_apart && is_apart;
+    uint64_t& sum = access.writes ? parts->written_bytes : parts->read_bytes;
+    uint32_t& first = access.writes ? parts->first_write : parts->first_read;
+    sum = Plus(sum, bytes);
+    first = std::min(first, access.order);
+}
+
+// More bytes than the range has are accessed again, and what a workgroup has written as a whole it
+// need not read.
+void FindRepeated(const Parts& parts, npu::DispatchRecord& record) {
+    const auto beyond = [&](uint64_t bytes) {
+        return bytes > parts.range.bytes ? bytes - parts.range.bytes : 0;
+    };
+    uint64_t written = beyond(parts.written_bytes), read = beyond(parts.read_bytes);
+    if (parts.first_write < parts.first_read && parts.written_bytes >= parts.range.bytes) {
+        read = parts.read_bytes;
+    }
+    for (npu::Access& access : record.accesses) {
+        const bool is_part =
+            access.kind == npu::AccessKind::kStream || access.kind == npu::AccessKind::kReuse;
+        if (is_part && access.range == parts.range) {
+            uint64_t& left = access.writes ? written : read;
+            access.repeated_bytes = std::min(left, access.bytes);
+            left -= access.repeated_bytes;
+        }
+    }
 }
 
 // `runs` and `sums` are of all subgroups.
@@ -171,11 +253,52 @@ void AddProduct(const CostProduct& product,
     record.products.push_back({.shape = shape, .batch = batch, .type = product.type});
 }
 
+// What each line does, and of each kind of work the line that does most of it.
+class Lines {
+  public:
+    explicit Lines(const std::vector<std::string>& sources)
+        : sources_(sources), work_(sources.size()) {}
+
+    void Add(uint32_t source, npu::LineWork kind, uint64_t amount) {
+        uint64_t& all = all_[static_cast<size_t>(kind)];
+        all = Plus(all, amount);
+        if (source < work_.size()) {
+            uint64_t& of_line = work_[source][static_cast<size_t>(kind)];
+            of_line = Plus(of_line, amount);
+        }
+    }
+
+    std::vector<npu::SourceLine> Most() const {
+        std::vector<npu::SourceLine> lines;
+        for (size_t kind = 0; kind < kKinds; ++kind) {
+            size_t most = 0;
+            for (size_t i = 1; i < work_.size(); ++i) {
+                most = work_[i][kind] > work_[most][kind] ? i : most;
+            }
+            if (!work_.empty() && work_[most][kind] > 0) {
+                const double part =
+                    static_cast<double>(work_[most][kind]) / static_cast<double>(all_[kind]);
+                lines.push_back({.work = static_cast<npu::LineWork>(kind),
+                                 .line = sources_[most],
+                                 .percent = static_cast<uint64_t>(100 * part + 0.5)});
+            }
+        }
+        return lines;
+    }
+
+  private:
+    static constexpr size_t kKinds = npu::kLineWorkNames.size();
+    const std::vector<std::string>& sources_;
+    std::vector<std::array<uint64_t, kKinds>> work_;
+    std::array<uint64_t, kKinds> all_ = {};
+};
+
 // What CheckRecords() bounds.
 void Bound(npu::DispatchRecord& record) {
     uint64_t left = kMost;
     for (npu::Access& access : record.accesses) {
         access.bytes = std::min(access.bytes, left);
+        access.repeated_bytes = std::min(access.repeated_bytes, access.bytes);
         left -= access.bytes;
     }
     uint64_t macs = npu::kMaxMultiplyAccumulates;
@@ -230,6 +353,9 @@ std::string CostText(const KernelCost& cost) {
         for (const auto& [stride, bytes] : region.shared_bytes) {
             add(fmt::format("workgroup memory {}, stride {}", bytes, stride));
         }
+        if (region.shared_atomics != 0) {
+            add(fmt::format("workgroup memory, {} atomics", region.shared_atomics));
+        }
         for (const CostProduct& product : region.products) {
             add(fmt::format("product {} {}x{}x{}, sums {}",
                             npu::kMatrixTypeNames[static_cast<size_t>(product.type)], product.m,
@@ -249,12 +375,23 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost) {
          {cost.counters, cost.workgroup_invocations, cost.subgroup_size, cost.shared_bytes}) {
         out.Number(number);
     }
+    out.Number(cost.buffers.size());
+    for (const CostBuffer& buffer : cost.buffers) {
+        for (const uint32_t number : {buffer.set, buffer.offset_bytes, buffer.dynamic_offset}) {
+            out.Number(number);
+        }
+    }
+    out.Number(cost.sources.size());
+    for (const std::string& source : cost.sources) {
+        out.Text(source);
+    }
     out.Number(cost.regions.size());
     for (const CostRegion& region : cost.regions) {
         out.Count(region.count);
         for (const uint64_t number :
              {region.operations.simple, region.operations.division, region.operations.special,
-              region.operation_bits, region.barriers, uint64_t{region.shared_bytes.size()}}) {
+              region.operation_bits, region.barriers, region.shared_atomics,
+              uint64_t{region.shared_bytes.size()}}) {
             out.Number(number);
         }
         for (const auto& [stride, bytes] : region.shared_bytes) {
@@ -266,7 +403,8 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost) {
             for (const uint64_t number :
                  {static_cast<uint64_t>(access.kind), uint64_t{access.writes}, access.bytes,
                   uint64_t{access.sharers}, uint64_t{access.all_workgroups},
-                  uint64_t{access.element_bytes}}) {
+                  uint64_t{access.element_bytes}, uint64_t{access.buffer},
+                  uint64_t{access.grid_axes}, uint64_t{access.order}, uint64_t{access.source}}) {
                 out.Number(number);
             }
         }
@@ -277,6 +415,15 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost) {
                 out.Number(number);
             }
             out.Count(product.sums);
+            out.Number(product.source);
+        }
+        out.Number(region.lines.size());
+        for (const auto& [source, line] : region.lines) {
+            for (const uint64_t number :
+                 {uint64_t{source}, line.operations.simple, line.operations.division,
+                  line.operations.special, line.shared_bytes}) {
+                out.Number(number);
+            }
         }
     }
     return out.Take();
@@ -289,6 +436,15 @@ Result<KernelCost> ParseCost(std::span<const uint8_t> bytes) {
     cost.workgroup_invocations = in.Word();
     cost.subgroup_size = in.Word();
     cost.shared_bytes = in.Word();
+    for (uint64_t left = in.Size(); left > 0 && in.ok(); --left) {
+        CostBuffer& buffer = cost.buffers.emplace_back();
+        buffer.set = in.Word();
+        buffer.offset_bytes = in.Word();
+        buffer.dynamic_offset = in.Word();
+    }
+    for (uint64_t left = in.Size(); left > 0 && in.ok(); --left) {
+        cost.sources.push_back(in.Text());
+    }
     for (uint64_t regions = in.Size(); regions > 0 && in.ok(); --regions) {
         CostRegion& region = cost.regions.emplace_back();
         region.count = in.Count(cost.counters);
@@ -297,6 +453,7 @@ Result<KernelCost> ParseCost(std::span<const uint8_t> bytes) {
         region.operations.special = in.Number();
         region.operation_bits = in.Number();
         region.barriers = in.Number();
+        region.shared_atomics = in.Number();
         for (uint64_t left = in.Size(); left > 0 && in.ok(); --left) {
             const uint32_t stride = in.Word();
             region.shared_bytes[stride] = in.Number();
@@ -309,6 +466,10 @@ Result<KernelCost> ParseCost(std::span<const uint8_t> bytes) {
             access.sharers = std::max(1U, in.Word());
             access.all_workgroups = in.Number(1) != 0;
             access.element_bytes = in.Word();
+            access.buffer = in.Place(cost.buffers.size());
+            access.grid_axes = in.Word();
+            access.order = in.Word();
+            access.source = in.Place(cost.sources.size());
         }
         for (uint64_t left = in.Size(); left > 0 && in.ok(); --left) {
             CostProduct& product = region.products.emplace_back();
@@ -317,6 +478,14 @@ Result<KernelCost> ParseCost(std::span<const uint8_t> bytes) {
             product.n = in.Word();
             product.k = in.Word();
             product.sums = in.Count(cost.counters);
+            product.source = in.Place(cost.sources.size());
+        }
+        for (uint64_t left = in.Size(); left > 0 && in.ok(); --left) {
+            CostLine& line = region.lines[in.Place(cost.sources.size())];
+            line.operations.simple = in.Number();
+            line.operations.division = in.Number();
+            line.operations.special = in.Number();
+            line.shared_bytes = in.Number();
         }
     }
     if (!in.ok() || !in.ended() || cost.workgroup_invocations == 0 || cost.subgroup_size == 0) {
@@ -331,13 +500,17 @@ Result<KernelCost> ParseCost(std::span<const uint8_t> bytes) {
 npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
                                      std::string name,
                                      uint64_t workgroups,
-                                     std::span<const uint64_t> counters) {
+                                     std::span<const uint64_t> counters,
+                                     std::span<const npu::MemoryRange> ranges,
+                                     uint32_t grid_axes) {
     npu::DispatchRecord record = {.name = std::move(name),
                                   .workgroups = std::max<uint64_t>(1, workgroups)};
     record.split = npu::ProductSplit::kWorkgroup;
     const uint64_t invocations = Times(record.workgroups, cost.workgroup_invocations);
     uint64_t bits = 0;
     std::map<uint32_t, uint64_t> shared_bytes;
+    Lines lines(cost.sources);
+    std::vector<Parts> parts;
     for (const CostRegion& region : cost.regions) {
         const uint64_t count = region.count.Evaluate(invocations, counters);
         const auto add = [&](uint64_t& to, uint64_t each) { to = Plus(to, Times(count, each)); };
@@ -345,16 +518,43 @@ npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
         add(record.operations.division, region.operations.division);
         add(record.operations.special, region.operations.special);
         add(bits, region.operation_bits);
+        // Each reads and writes its bank.
+        add(record.scratchpad_accesses, 2 * region.shared_atomics);
         for (const auto& [stride, bytes] : region.shared_bytes) {
             add(shared_bytes[stride], bytes);
         }
         for (const CostAccess& access : region.accesses) {
-            AddAccess(access, count, record.workgroups, record);
+            const bool has_range = access.buffer < ranges.size();
+            const npu::MemoryRange range = has_range ? ranges[access.buffer] : npu::MemoryRange();
+            AddAccess(access, count, record.workgroups, range, record);
+            const uint64_t bytes = DivideUp(Times(count, access.bytes), access.sharers);
+            lines.Add(access.source, npu::LineWork::kBytes, bytes);
+            if (range.memory != 0) {
+                const bool is_apart = (grid_axes & ~access.grid_axes) == 0 &&
+                                      (access.kind == npu::AccessKind::kStream ||
+                                       access.kind == npu::AccessKind::kReuse);
+                AddToParts(access, bytes, range, is_apart, parts);
+            }
         }
         for (const CostProduct& product : region.products) {
             AddProduct(product, DivideUp(count, cost.subgroup_size),
                        product.sums.Evaluate(invocations, counters) / cost.subgroup_size,
                        record.workgroups, record);
+            lines.Add(product.source, npu::LineWork::kProducts,
+                      Times(DivideUp(count, cost.subgroup_size),
+                            Times(Times(product.m, product.n), product.k)));
+        }
+        for (const auto& [source, line] : region.lines) {
+            lines.Add(source, npu::LineWork::kOperations,
+                      Times(count, Plus(line.operations.simple, line.operations.division)));
+            lines.Add(source, npu::LineWork::kSpecial, Times(count, line.operations.special));
+            lines.Add(source, npu::LineWork::kScratchpad, Times(count, line.shared_bytes));
+        }
+    }
+    record.lines = lines.Most();
+    for (const Parts& of_range : parts) {
+        if (of_range.are_apart) {
+            FindRepeated(of_range, record);
         }
     }
     if (const uint64_t operations = record.operations.total(); operations != 0) {

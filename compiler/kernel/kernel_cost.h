@@ -32,6 +32,9 @@ struct CostCount {
     auto operator<=>(const CostCount&) const = default;
 };
 
+// The place of what has none in a list of KernelCost.
+inline constexpr uint32_t kNone = UINT32_MAX;
+
 // What each invocation of a region accesses of a buffer. Neighbouring accesses of a region are one.
 struct CostAccess {
     npu::AccessKind kind = npu::AccessKind::kStream;
@@ -40,6 +43,10 @@ struct CostAccess {
     uint32_t sharers = 1;         // invocations of a workgroup that access the same bytes
     bool all_workgroups = false;  // each of them accesses the same bytes
     uint32_t element_bytes = 0;   // of gathers, scatters and atomics
+    uint32_t buffer = kNone;      // of KernelCost::buffers
+    uint32_t grid_axes = 0;   // bit n: where it is depends on the workgroup's place along axis n
+    uint32_t order = 0;       // in the kernel's text
+    uint32_t source = kNone;  // of KernelCost::sources
     bool operator==(const CostAccess&) const = default;
 };
 
@@ -50,7 +57,22 @@ struct CostProduct {
     // What runs as often as sums begin: those of a loop that carries them are one product of as
     // many k as it has iterations.
     CostCount sums;
+    uint32_t source = kNone;  // of KernelCost::sources
     bool operator==(const CostProduct&) const = default;
+};
+
+// What a line of the source does in a region, beside accesses of buffers and products.
+struct CostLine {
+    npu::Operations operations;
+    uint64_t shared_bytes = 0;
+};
+
+// Where a kernel finds the descriptor of a buffer.
+struct CostBuffer {
+    uint32_t set = 0;
+    uint32_t offset_bytes = 0;        // in the set's memory
+    uint32_t dynamic_offset = kNone;  // index into DispatchFrame::dynamic_offsets
+    bool operator==(const CostBuffer&) const = default;
 };
 
 struct CostRegion {
@@ -59,12 +81,14 @@ struct CostRegion {
     uint64_t operation_bits = 0;  // of all of them, added up
     uint64_t barriers = 0;
     std::map<uint32_t, uint64_t> shared_bytes;  // of workgroup memory, by stride between lanes
+    uint64_t shared_atomics = 0;                // of single elements of it
     std::vector<CostAccess> accesses;
     std::vector<CostProduct> products;
+    std::map<uint32_t, CostLine> lines;  // by KernelCost::sources
 
     bool empty() const {
         return operations.total() == 0 && barriers == 0 && shared_bytes.empty() &&
-               accesses.empty() && products.empty();
+               shared_atomics == 0 && accesses.empty() && products.empty();
     }
 };
 
@@ -74,6 +98,8 @@ struct KernelCost {
     uint32_t subgroup_size = 1;
     uint32_t shared_bytes = 0;
     std::vector<CostRegion> regions;
+    std::vector<CostBuffer> buffers;
+    std::vector<std::string> sources;  // lines, or instructions where there are none
 };
 
 // For people, a line a region.
@@ -84,9 +110,13 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost);
 Result<KernelCost> ParseCost(std::span<const uint8_t> bytes);
 
 // The record of a dispatch that left these counts: `counters` has KernelCost::counters words.
+// `ranges` is where KernelCost::buffers lay, and may be empty; workgroups that lie along no more
+// than the axes of `grid_axes` have parts of their own of what depends on these.
 npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
                                      std::string name,
                                      uint64_t workgroups,
-                                     std::span<const uint64_t> counters);
+                                     std::span<const uint64_t> counters,
+                                     std::span<const npu::MemoryRange> ranges = {},
+                                     uint32_t grid_axes = 7);
 
 }  // namespace fornax::kernel

@@ -152,7 +152,7 @@ Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
         return DescribeFault(scope, result);
     }
     if (context_.observer != nullptr) {
-        context_.observer->Dispatch(context_.queue, *scope.executable, workgroups,
+        context_.observer->Dispatch(context_.queue, *scope.executable, scope.frame, workgroups,
                                     {worker_.frame().region_counts, kernel.region_counters});
     }
     return OkStatus();

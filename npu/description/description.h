@@ -84,6 +84,9 @@ struct Description {
         double bandwidth_gbs = 0;
         double latency_ns = 0;
     } network;
+    struct Cache {
+        uint64_t bytes = 0;  // of all cores
+    } cache;
     struct Dram {
         double bandwidth_gbs = 0;
         double latency_ns = 0;

@@ -42,6 +42,11 @@ Field Make(std::string_view table,
     return field;
 }
 
+Field Optional(Field field) {
+    field.is_optional = true;
+    return field;
+}
+
 using D = Description;
 
 const Field kFields[] = {
@@ -194,6 +199,14 @@ const Field kFields[] = {
                                                0,
                                                1e6,
                                                "from a core to the memory controller"),
+
+    Optional(Make<&D::cache, &D::Cache::bytes>("cache",
+                                               "bytes",
+                                               "B",
+                                               0,
+                                               1ULL << 34,
+                                               "of a cache between the network and DRAM, which all "
+                                               "cores share; 0: none")),
 
     Make<&D::dram, &D::Dram::bandwidth_gbs>("dram",
                                             "bandwidth_gbs",

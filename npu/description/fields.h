@@ -23,6 +23,7 @@ struct Field {
     double most = 0;
     // What a field of words may be; its value is the index.
     std::span<const std::string_view> words = {};
+    bool is_optional = false;  // a file may lack it: it is the least value then
     double (*get)(const Description&) = nullptr;
     void (*set)(Description&, double) = nullptr;
 };

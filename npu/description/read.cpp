@@ -243,6 +243,9 @@ class Reader {
     Status CheckComplete(const toml::table& root) const {
         for (const Field& field : Fields()) {
             const toml::node* table = root.get(field.table);
+            if (field.is_optional) {
+                continue;
+            }
             if (table == nullptr || table->as_table()->get(field.key) == nullptr) {
                 return Bad(
                     fmt::format("{} lacks the key {}.{}, which must be given unless base "

@@ -115,8 +115,8 @@ TEST(NpuDescription, UnknownAndMissingKeysAreNamed) {
     EXPECT_EQ(ErrorOf("base = \"edge-4\"\n[network]\nbandwidth = 3\n"),
               "file.toml, line 3: network.bandwidth is no key of a description; [network] has "
               "bandwidth_gbs, latency_ns.");
-    EXPECT_THAT(ErrorOf("base = \"edge-4\"\n[cache]\nbytes = 3\n"),
-                AllOf(HasSubstr("line 2: cache is no key"), HasSubstr("scratchpad")));
+    EXPECT_THAT(ErrorOf("base = \"edge-4\"\n[caches]\nbytes = 3\n"),
+                AllOf(HasSubstr("line 2: caches is no key"), HasSubstr("scratchpad")));
     EXPECT_THAT(ErrorOf("base = \"edge-4\"\ncores = 3\n"), HasSubstr("it must be a table"));
     EXPECT_THAT(ErrorOf("base = \"edge-5\"\n"),
                 HasSubstr("base is 'edge-5'; it must be one of the presets edge-4, laptop-45, "

@@ -20,14 +20,27 @@ bool HasMatrixUnit(const Description& description, MatrixType type) {
     return description.matrix.units > 0 && description.matrix.rate(type) > 0;
 }
 
+// Without what a workgroup finds in its part of the scratchpad, because it has accessed it before.
+Access Compulsory(const Description& description, const DispatchRecord& dispatch, Access access) {
+    const uint64_t once = access.bytes - access.repeated_bytes;
+    const uint64_t part = description.scratchpad.bytes / description.cores.workgroup_slots;
+    if (CeilDivide(once, dispatch.workgroups) <= part) {
+        access.bytes = once;
+    }
+    access.repeated_bytes = 0;
+    return access;
+}
+
 class DispatchCost {
   public:
     // `splits` has one for each product that is on matrix units as a whole and not empty.
     DispatchCost(const Description& description,
                  const DispatchRecord& dispatch,
+                 const ServedBytes& served,
                  std::span<const SplitProduct> splits)
         : description_(description),
           dispatch_(dispatch),
+          served_(served),
           splits_(splits),
           operations_(dispatch.operations) {}
 
@@ -38,6 +51,7 @@ class DispatchCost {
         ChooseCores();
         AddAccesses();
         AddVectorWork();
+        AddServed();
         AddScratchpad();
         return std::move(cost_);
     }
@@ -70,6 +84,7 @@ class DispatchCost {
         matrix_cycles_ += split.cycles;
         cost_.busy.matrix += split.busy;
         cost_.traffic.dram_read += split.read_again;
+        read_again_ += split.read_again;
         cost_.traffic.network += split.read_again;
         cost_.traffic.port += split.port_bytes;
         streamed_operands_ += product.a_bytes + product.b_bytes;
@@ -94,7 +109,9 @@ class DispatchCost {
 
     void AddAccesses() {
         uint64_t operands = streamed_operands_;
-        for (Access access : dispatch_.accesses) {
+        for (const Access& whole : dispatch_.accesses) {
+            const Access access = Compulsory(description_, dispatch_, whole);
+            scratchpad_bytes_ += whole.bytes - access.bytes;
             Traffic traffic = TrafficOf(description_, access, cost_.cores);
             if (access.kind == AccessKind::kStream && !access.writes) {
                 // SplitOverUnits() has said what of the operands enters a core.
@@ -104,6 +121,15 @@ class DispatchCost {
             }
             cost_.traffic += traffic;
         }
+    }
+
+    // An operand that is read again has been read just before.
+    void AddServed() {
+        Traffic& traffic = cost_.traffic;
+        const uint64_t again = served_.holds_operands ? read_again_ : 0;
+        traffic.dram_read = traffic.dram_read - served_.asked.read + served_.moved.read - again;
+        traffic.dram_written = traffic.dram_written - served_.asked.written + served_.moved.written;
+        traffic.over_fetch = std::min(traffic.over_fetch, traffic.dram());
     }
 
     void AddVectorWork() {
@@ -126,9 +152,13 @@ class DispatchCost {
         cost_.workgroup.scratchpad =
             CyclesOnBanks(description_, CeilDivide(units, workgroups_), 1) +
             CyclesOnBanks(description_, CeilDivide(dispatch_.scratchpad_bytes, workgroups_),
-                          dispatch_.scratchpad_stride_words);
+                          dispatch_.scratchpad_stride_words) +
+            CyclesOfSingleAccesses(description_,
+                                   CeilDivide(dispatch_.scratchpad_accesses, workgroups_));
         cost_.busy.scratchpad = workgroups_ * cost_.workgroup.scratchpad;
-        cost_.events.scratchpad_bytes = units + traffic.network + dispatch_.scratchpad_bytes;
+        constexpr uint64_t kWordBytes = 4;
+        cost_.events.scratchpad_bytes = units + traffic.network + dispatch_.scratchpad_bytes +
+                                        kWordBytes * dispatch_.scratchpad_accesses;
         cost_.events.network_bytes = traffic.network;
         cost_.events.dram_bytes = traffic.dram();
         cost_.request = dispatch_.scratchpad;
@@ -144,6 +174,7 @@ class DispatchCost {
 
     const Description& description_;
     const DispatchRecord& dispatch_;
+    const ServedBytes& served_;
     const std::span<const SplitProduct> splits_;
     size_t next_split_ = 0;
     Operations operations_;
@@ -152,6 +183,7 @@ class DispatchCost {
     uint64_t split_cores_ = 0;  // of products that the replay divides
     Cycles matrix_cycles_ = 0;  // on one matrix unit, of a workgroup
     uint64_t streamed_operands_ = 0;
+    uint64_t read_again_ = 0;        // operands that a core could not keep
     uint64_t scratchpad_bytes_ = 0;  // of products
 };
 
@@ -261,6 +293,36 @@ Cost CostOf(const Description&, const CopyRecord& copy) {
     return cost;
 }
 
+ServedBytes ServeFromCache(const Description& description,
+                           const DispatchRecord& dispatch,
+                           MemoryCache& cache) {
+    ServedBytes served;
+    const auto add = [](const CacheTraffic& from, CacheTraffic& to) {
+        to.read += from.read;
+        to.written += from.written;
+    };
+    for (const Access& access : dispatch.accesses) {
+        if (access.range.memory == 0) {
+            continue;
+        }
+        // What DRAM would move does not depend on the cores.
+        const Traffic asked = TrafficOf(description, Compulsory(description, dispatch, access), 1);
+        add({asked.dram_read, asked.dram_written}, served.asked);
+        if (asked.dram_read > 0) {
+            add(cache.Read(access.range, asked.dram_read), served.moved);
+        }
+        if (asked.dram_written > 0) {
+            add(cache.Write(access.range, asked.dram_written), served.moved);
+        }
+    }
+    uint64_t largest = 0;
+    for (const Product& product : dispatch.products) {
+        largest = std::max({largest, product.a_bytes, product.b_bytes});
+    }
+    served.holds_operands = cache.Holds(largest);
+    return served;
+}
+
 void AddSpill(const Grant& grant, Cost& cost) {
     if (grant.spill_bytes == 0) {
         return;
@@ -331,7 +393,9 @@ Cycles CyclesAlone(const Description& description, Cost cost) {
 
 }  // namespace
 
-Cost CostOf(const Description& description, const DispatchRecord& dispatch) {
+Cost CostOf(const Description& description,
+            const DispatchRecord& dispatch,
+            const ServedBytes& served) {
     std::vector<std::vector<SplitProduct>> choices;
     size_t combinations = 1;
     for (const Product& product : dispatch.products) {
@@ -356,7 +420,7 @@ Cost CostOf(const Description& description, const DispatchRecord& dispatch) {
             splits.push_back(of_product[rest % of_product.size()]);
             rest /= of_product.size();
         }
-        Cost cost = DispatchCost(description, dispatch, splits).Compute();
+        Cost cost = DispatchCost(description, dispatch, served, splits).Compute();
         const Cycles cycles = combinations == 1 ? 0 : CyclesAlone(description, cost);
         if (cycles < least) {
             least = cycles;

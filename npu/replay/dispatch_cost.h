@@ -55,7 +55,22 @@ struct Cost {
     ScratchpadRequest request;
 };
 
-Cost CostOf(const Description& description, const DispatchRecord& dispatch);
+// What the cache makes of a dispatch's bytes: those that DRAM would move without it, and those that
+// it moves.
+struct ServedBytes {
+    CacheTraffic asked;
+    CacheTraffic moved;
+    bool holds_operands = false;  // of products, which cores read again
+};
+
+// In the order in which dispatches were submitted.
+ServedBytes ServeFromCache(const Description& description,
+                           const DispatchRecord& dispatch,
+                           MemoryCache& cache);
+
+Cost CostOf(const Description& description,
+            const DispatchRecord& dispatch,
+            const ServedBytes& served = {});
 Cost CostOf(const Description& description, const CopyRecord& copy);
 
 // Bytes that found no scratchpad go to DRAM and come back, once a workgroup.

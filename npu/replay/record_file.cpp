@@ -47,6 +47,17 @@ void VisitFields(Archive& archive, Access& access) {
     archive.Flag("writes", access.writes, false);
     archive.Number("bytes", access.bytes, 0);
     archive.Number("element_bytes", access.element_bytes, 4, 0, UINT32_MAX);
+    archive.Number("repeated_bytes", access.repeated_bytes, 0);
+    archive.Number("memory", access.range.memory, 0);
+    archive.Number("range_begin", access.range.begin, 0);
+    archive.Number("range_bytes", access.range.bytes, 0);
+}
+
+template <typename Archive>
+void VisitFields(Archive& archive, SourceLine& line) {
+    archive.Word("work", line.work, kLineWorkNames);
+    archive.Text("line", line.line);
+    archive.Number("percent", line.percent, 0, 0, 100);
 }
 
 template <typename Archive>
@@ -60,11 +71,13 @@ void VisitFields(Archive& archive, DispatchRecord& dispatch) {
     archive.Number("element_bits", dispatch.element_bits, 32, 0, UINT32_MAX);
     archive.Number("scratchpad_bytes", dispatch.scratchpad_bytes, 0);
     archive.Number("scratchpad_stride_words", dispatch.scratchpad_stride_words, 1);
+    archive.Number("scratchpad_accesses", dispatch.scratchpad_accesses, 0);
     archive.List("accesses", dispatch.accesses);
     archive.Number("request_least_bytes", dispatch.scratchpad.least_bytes, 0);
     archive.Number("request_preferred_bytes", dispatch.scratchpad.preferred_bytes, 0);
     archive.Flag("request_may_spill", dispatch.scratchpad.may_spill, true);
     archive.Flag("request_persists", dispatch.scratchpad.persists, false);
+    archive.List("lines", dispatch.lines);
 }
 
 template <typename Archive>
@@ -97,6 +110,11 @@ class Writer {
     }
     void Flag(const char* key, bool value, bool usual) {
         if (value != usual) {
+            into_[key] = value;
+        }
+    }
+    void Text(const char* key, const std::string& value) {
+        if (!value.empty()) {
             into_[key] = value;
         }
     }
@@ -195,6 +213,16 @@ class Reader {
                 return;
             }
             value = found->get<bool>();
+        }
+    }
+    void Text(const char* key, std::string& value) {
+        value.clear();
+        if (const json* found = Find(key)) {
+            if (!found->is_string()) {
+                Fail(key, *found, "a text");
+                return;
+            }
+            value = found->get<std::string>();
         }
     }
     template <typename T>

@@ -30,11 +30,21 @@ Status CheckDispatch(const DispatchRecord& dispatch, const std::string& where) {
     if (dispatch.scratchpad_bytes > kMaxCount) {
         return fail("scratchpad bytes", dispatch.scratchpad_bytes, 0, kMaxCount);
     }
+    if (dispatch.scratchpad_accesses > kMaxCount) {
+        return fail("single accesses of scratchpads", dispatch.scratchpad_accesses, 0, kMaxCount);
+    }
     uint64_t bytes = 0;
     for (const Access& access : dispatch.accesses) {
         bytes += std::min(access.bytes, kMaxCount + 1);
         if (bytes > kMaxCount) {
             return fail("bytes of accesses", bytes, 0, kMaxCount);
+        }
+        if (access.repeated_bytes > access.bytes) {
+            return fail("repeated bytes of an access", access.repeated_bytes, 0, access.bytes);
+        }
+        const uint64_t end = std::max(access.range.begin, access.range.bytes);
+        if (end > kMaxCount) {
+            return fail("for the begin or the bytes of a range", end, 0, kMaxCount);
         }
     }
     uint64_t total = 0;

@@ -38,6 +38,18 @@ struct Product {
     uint64_t b_bytes = 0;
 };
 
+// The line of a kernel's source that does most of one kind of its work.
+enum class LineWork : uint8_t { kOperations, kSpecial, kProducts, kScratchpad, kBytes };
+inline constexpr std::array<std::string_view, 5> kLineWorkNames = {
+    "operations", "special", "products", "scratchpad", "bytes"};
+
+struct SourceLine {
+    LineWork work = LineWork::kOperations;
+    std::string line = {};  // "file:line", or an instruction of SPIR-V
+    uint64_t percent = 0;   // of the dispatch's work of this kind
+    bool operator==(const SourceLine&) const = default;
+};
+
 struct DispatchRecord {
     std::string name = {};
     uint64_t workgroups = 1;
@@ -48,9 +60,12 @@ struct DispatchRecord {
     // What kernels access of their workgroup's memory beside what `accesses` pass through it.
     uint64_t scratchpad_bytes = 0;
     uint64_t scratchpad_stride_words = 1;
+    // Accesses of single elements, at places that data decide: each takes one bank for a cycle.
+    uint64_t scratchpad_accesses = 0;
     std::vector<Access> accesses = {};
     // For one workgroup; the replay sets how many workgroups a core runs.
     ScratchpadRequest scratchpad = {};
+    std::vector<SourceLine> lines = {};  // one of a kind at most
 };
 
 enum class CopyKind : uint8_t { kDevice, kFromHost, kToHost, kFill };

@@ -61,6 +61,7 @@ class Simulation {
           core_is_free_(description.cores.count(), true),
           free_cores_(description.cores.count()),
           allocators_(description.cores.count(), ScratchpadAllocator(description)),
+          cache_(description.cache.bytes),
           dram_(DramBytesPerCycle(description),
                 description.BytesPerCycle(description.dram.bandwidth_gbs)),
           network_(NetworkBytesPerCycle(description), NetworkBytesPerCycle(description)),
@@ -85,6 +86,11 @@ class Simulation {
 
     const DispatchRecord* DispatchOf(uint32_t record) const {
         return std::get_if<DispatchRecord>(&records_[record].work);
+    }
+
+    ServedBytes Served(const DispatchRecord& dispatch) {
+        return description_.cache.bytes > 0 ? ServeFromCache(description_, dispatch, cache_)
+                                            : ServedBytes();
     }
 
     void Prepare() {
@@ -117,7 +123,7 @@ class Simulation {
             const DispatchRecord* dispatch = DispatchOf(i);
             RecordTime& time = result_.records[i];
             time.cost = dispatch != nullptr
-                            ? CostOf(description_, *dispatch)
+                            ? CostOf(description_, *dispatch, Served(*dispatch))
                             : CostOf(description_, std::get<CopyRecord>(record.work));
         }
     }
@@ -458,6 +464,7 @@ class Simulation {
     uint64_t free_cores_;
     std::vector<ScratchpadAllocator> allocators_;
 
+    MemoryCache cache_;
     Flows dram_, network_, host_link_;
     std::vector<uint32_t> ended_flows_;
 };

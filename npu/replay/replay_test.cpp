@@ -55,6 +55,64 @@ TEST(NpuReplay, ComputationAloneTakesItsCycles) {
     EXPECT_EQ(vector.idle, 1100U);
 }
 
+// A histogram: each element takes a bank for a cycle, however narrow it is.
+TEST(NpuReplay, SingleAccessesOfAScratchpadTakeABankEach) {
+    Description machine = SmallMachine();
+    machine.scratchpad.banks = 4;
+    DispatchRecord dispatch = {.name = "h", .workgroups = 2};
+    dispatch.scratchpad_accesses = 2 * 4000;
+    const ReplayResult result = Replayed(machine, {{.work = dispatch}});
+    EXPECT_EQ(result.total, 1100U + 2 * 1000);
+    EXPECT_EQ(result.records[0].bound, Bound::kScratchpad);
+    EXPECT_EQ(result.events.scratchpad_bytes, 4U * 8000);
+}
+
+// Rows that a workgroup reads three times come once, if one is no larger than its scratchpad.
+TEST(NpuReplay, WhatAWorkgroupReadsAgainStaysInItsScratchpad) {
+    Description machine = SmallMachine();
+    machine.cores.workgroup_slots = 2;
+    machine.scratchpad.bytes = 8192;
+    DispatchRecord dispatch = {.name = "r", .workgroups = 16};
+    dispatch.accesses = {{.bytes = 3 * 16 * 4096, .repeated_bytes = 2 * 16 * 4096}};
+    const ReplayResult result = Replayed(machine, {{.work = dispatch}});
+    EXPECT_EQ(result.traffic.dram_read, 16U * 4096);
+    EXPECT_EQ(result.events.scratchpad_bytes, (2U + 1 + 1) * 16 * 4096);
+    machine.cores.workgroup_slots = 4;
+    EXPECT_EQ(Replayed(machine, {{.work = dispatch}}).traffic.dram_read, 3U * 16 * 4096);
+}
+
+// What a dispatch has written the next one finds, if the cache is as large; places that programs do
+// not name are DRAM's.
+TEST(NpuReplay, ACacheServesWhatTheLastDispatchTouched) {
+    constexpr uint64_t kBytes = 1 << 20;
+    DispatchRecord writes = {.name = "w"}, reads = {.name = "r"};
+    writes.accesses = {{.writes = true, .bytes = kBytes, .range = {1, 0, kBytes}}};
+    // Twice: the second time is over-fetch of another kind.
+    reads.accesses = {{.bytes = 2 * kBytes, .range = {1, 0, kBytes}}};
+    const std::vector<Record> records = {{.work = writes}, {.work = reads, .after = {RecordId(0)}}};
+    Description machine = SmallMachine();
+    machine.network.bandwidth_gbs = 50;
+    const ReplayResult without = Replayed(machine, records);
+    EXPECT_EQ(without.traffic.dram_read, 2 * kBytes);
+    EXPECT_EQ(without.traffic.dram_written, kBytes);
+    machine.cache.bytes = kBytes;
+    const ReplayResult with = Replayed(machine, records);
+    EXPECT_EQ(with.traffic.dram(), 0U);
+    EXPECT_EQ(with.traffic.network, 3 * kBytes);
+    EXPECT_EQ(with.events.dram_bytes, 0U);
+    EXPECT_EQ(with.records[1].bound, Bound::kNetwork);
+    EXPECT_LT(with.total, without.total);
+    EXPECT_GE(with.total, 3 * kBytes / 50);
+    machine.cache.bytes = kBytes / 2;
+    EXPECT_EQ(Replayed(machine, records).traffic.dram(), 3 * kBytes);
+    std::vector<Record> unnamed = records;
+    for (Record& record : unnamed) {
+        std::get<DispatchRecord>(record.work).accesses[0].range = {};
+    }
+    machine.cache.bytes = kBytes;
+    EXPECT_EQ(Replayed(machine, unnamed).traffic.dram(), 3 * kBytes);
+}
+
 // The first load, then loads and stores together, then the last store.
 TEST(NpuReplay, StreamsOverlapButForTheirEnds) {
     const Description machine = SmallMachine();

@@ -40,6 +40,7 @@ inline DispatchRecord RandomDispatch(std::mt19937_64& random) {
     dispatch.element_bits = 8U << below(4);
     dispatch.scratchpad_bytes = below(1 << 18);
     dispatch.scratchpad_stride_words = below(40);
+    dispatch.scratchpad_accesses = below(1 << 14);
     dispatch.split = below(2) == 0 ? ProductSplit::kWhole : ProductSplit::kWorkgroup;
     for (uint64_t i = below(3); i > 0; --i) {
         Product product = {.shape = {1 + below(200), 1 + below(200), 1 + below(200)},
@@ -54,11 +55,19 @@ inline DispatchRecord RandomDispatch(std::mt19937_64& random) {
         dispatch.products.push_back(product);
     }
     for (uint64_t i = below(4); i > 0; --i) {
-        Access access = {.kind = static_cast<AccessKind>(below(6)),
-                         .writes = below(2) == 0,
-                         .bytes = below(1 << 18),
-                         .element_bytes = static_cast<uint32_t>(1 + below(100))};
+        Access access = {
+            .kind = static_cast<AccessKind>(below(6)),
+            .writes = below(2) == 0,
+            .bytes = below(1 << 18),
+            .element_bytes = static_cast<uint32_t>(1 + below(100)),
+            .range = {.memory = below(4), .begin = below(1 << 18), .bytes = below(1 << 18)}};
+        access.repeated_bytes = below(3) == 0 ? below(access.bytes + 1) : 0;
         dispatch.accesses.push_back(access);
+    }
+    for (uint64_t i = below(3); i > 0; --i) {
+        dispatch.lines.push_back({.work = static_cast<LineWork>(below(kLineWorkNames.size())),
+                                  .line = "k.comp:" + std::to_string(below(100)),
+                                  .percent = below(101)});
     }
     const uint64_t least = below(uint64_t{1} << below(20));
     dispatch.scratchpad = {.least_bytes = least, .preferred_bytes = least + below(1 << 16)};

@@ -8,6 +8,7 @@
 
 #include "npu/description/description.h"
 #include "npu/units/cycles.h"
+#include "npu/units/memory_cache.h"
 
 namespace fornax::npu {
 
@@ -21,6 +22,10 @@ struct Access {
     bool writes = false;
     uint64_t bytes = 0;          // of kReuse and kBroadcast: each byte once
     uint32_t element_bytes = 4;  // of kGather, kScatter and kAtomic: of one access
+    // The part of `bytes` that the same workgroup has accessed before. It stays in its part of the
+    // scratchpad if all that it accesses here fits.
+    uint64_t repeated_bytes = 0;
+    MemoryRange range = {};  // for a cache; without a memory it goes to DRAM
     bool operator==(const Access&) const = default;
 };
 

@@ -28,6 +28,7 @@ TEST(NpuScratchpadBanks, ConflictsAreTheCommonDivisorOfStrideAndBanks) {
     Description description = TestDescription();  // 8 banks of 16 bytes
     EXPECT_EQ(CyclesOnBanks(description, 1024, 1), 8U);
     EXPECT_EQ(CyclesOnBanks(description, 1025, 4), 9U * 4);
+    EXPECT_EQ(CyclesOfSingleAccesses(description, 2 * description.scratchpad.banks + 1), 3U);
 }
 
 TEST(NpuDma, IsCappedByItsPortAndByLittlesLaw) {

@@ -14,4 +14,8 @@ Cycles CyclesOnBanks(const Description& description, uint64_t bytes, uint64_t st
            ConflictDegree(stride_words, scratchpad.banks);
 }
 
+Cycles CyclesOfSingleAccesses(const Description& description, uint64_t accesses) {
+    return CeilDivide(accesses, description.scratchpad.banks);
+}
+
 }  // namespace fornax::npu

@@ -17,4 +17,8 @@ uint64_t ConflictDegree(uint64_t stride_words, uint64_t banks);
 // To move `bytes` between the scratchpad and a core's units with accesses of the given stride.
 Cycles CyclesOnBanks(const Description& description, uint64_t bytes, uint64_t stride_words);
 
+// Accesses of single elements that lie anywhere, spread evenly over the banks: an element is an
+// access, however wide a bank is.
+Cycles CyclesOfSingleAccesses(const Description& description, uint64_t accesses);
+
 }  // namespace fornax::npu

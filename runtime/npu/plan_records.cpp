@@ -52,6 +52,7 @@ npu::MatrixType MatrixTypeOf(const graph::loop::ProductWork& product) {
 }
 
 void AddLoopWork(const graph::loop::Kernel& kernel,
+                 std::span<const npu::MemoryRange> ranges,
                  Evaluation& number,
                  npu::DispatchRecord& record) {
     const graph::loop::KernelWork work = graph::loop::WorkOf(kernel);
@@ -67,7 +68,9 @@ void AddLoopWork(const graph::loop::Kernel& kernel,
                          .division = number(work.division),
                          .special = number(work.special)};
     for (const graph::loop::AccessWork& access : work.accesses) {
-        npu::Access made = {.writes = access.writes, .bytes = number(access.bytes)};
+        npu::Access made = {.writes = access.writes,
+                            .bytes = number(access.bytes),
+                            .range = ranges[access.buffer.value()]};
         if (access.by_data) {
             made.kind = access.writes ? npu::AccessKind::kScatter : npu::AccessKind::kGather;
             // Rows that are gathered lie together in their last dimension.
@@ -87,6 +90,31 @@ void AddTemplateWork(const graph::DispatchStep& step,
     record.operations.simple = number(step.operations);
     record.accesses = {{.writes = false, .bytes = number(step.bytes_read)},
                        {.writes = true, .bytes = number(step.bytes_written)}};
+}
+
+// Where a block lies, for caches. Blocks of a region whose lives do not meet share bytes.
+npu::MemoryRange RangeOf(const graph::Plan& plan, const graph::MemoryPlan& memory, size_t block) {
+    if (memory.sizes[block] == graph::kUnknownSize) {
+        return {};
+    }
+    npu::MemoryRange range = {.begin = memory.offsets[block], .bytes = memory.sizes[block]};
+    switch (plan.blocks[block].kind) {
+        case graph::BlockKind::kConstant:
+            range.memory = 1;
+            break;
+        case graph::BlockKind::kInput:
+        case graph::BlockKind::kOutput:
+            range.memory = 2;
+            break;
+        case graph::BlockKind::kTemporary:
+            range.memory = 3;
+            break;
+        case graph::BlockKind::kState:
+            range.memory = 4 + block;
+            range.begin = 0;
+            break;
+    }
+    return range;
 }
 
 graph::DispatchAccess AccessOf(const graph::Plan& plan,
@@ -159,7 +187,11 @@ PlanRecords RecordsOf(const graph::Plan& plan,
         if (kernel.of_template) {
             AddTemplateWork(*step, number, record);
         } else {
-            AddLoopWork(kernel.loop, number, record);
+            std::vector<npu::MemoryRange> ranges;
+            for (const graph::BlockId block : step->bindings) {
+                ranges.push_back(RangeOf(plan, memory, block.value()));
+            }
+            AddLoopWork(kernel.loop, ranges, number, record);
         }
         if (!number.ok()) {
             ++made.unknown_steps;

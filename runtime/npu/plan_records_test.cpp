@@ -89,8 +89,13 @@ TEST(PlanRecords, HaveTheProductsOperationsAndBytesOfKernels) {
     EXPECT_EQ(product.operations.total(), 0U);
     const auto& sum = std::get<npu::DispatchRecord>(made.records[1].work);
     EXPECT_EQ(sum.operations.simple, 50U * 16);
-    EXPECT_EQ(sum.accesses, (std::vector<npu::Access>{{.writes = false, .bytes = 50 * 16 * 4},
-                                                      {.writes = true, .bytes = 50 * 16 * 4}}));
+    // y begins the arena, and z lies behind the 800 bytes of x.
+    EXPECT_EQ(sum.accesses,
+              (std::vector<npu::Access>{
+                  {.bytes = 50 * 16 * 4, .range = {.memory = 3, .bytes = 50 * 16 * 4}},
+                  {.writes = true,
+                   .bytes = 50 * 16 * 4,
+                   .range = {.memory = 2, .begin = 1024, .bytes = 50 * 16 * 4}}}));
     // It reads what the product wrote.
     EXPECT_TRUE(made.records[0].after.empty());
     EXPECT_EQ(made.records[1].after, (std::vector<npu::RecordId>{npu::RecordId(0)}));

@@ -11,6 +11,7 @@
 
 #include "npu/replay/record_file.h"
 #include "tests/loader/shaders/add.spv.h"
+#include "tests/loader/shaders/add_lines.spv.h"
 #include "tests/loader/vulkan_fixture.h"
 
 namespace fornax::test {
@@ -191,9 +192,22 @@ TEST_F(ModelledTimeTest, RecordsAreWrittenWhenTheDeviceEnds) {
     // i < count, the product with kScale being left out, and the sum.
     EXPECT_EQ(all.operations.total() % kWords, 0u);
     EXPECT_GE(all.operations.simple, 2u * kWords);
-    EXPECT_THAT(all.accesses,
-                testing::ElementsAre(npu::Access{.bytes = kWords * 4},
-                                     npu::Access{.writes = true, .bytes = kWords * 4}));
+    // The buffers are memories of their own.
+    ASSERT_EQ(all.accesses.size(), 2u);
+    const uint64_t memories[] = {all.accesses[0].range.memory, all.accesses[1].range.memory};
+    EXPECT_THAT(
+        all.accesses,
+        testing::ElementsAre(
+            npu::Access{.bytes = kWords * 4, .range = {.memory = memories[0], .bytes = kWords * 4}},
+            npu::Access{.writes = true,
+                        .bytes = kWords * 4,
+                        .range = {.memory = memories[1], .bytes = kWords * 4}}));
+    EXPECT_GT(memories[0], 0u);
+    EXPECT_GT(memories[1], 0u);
+    EXPECT_NE(memories[0], memories[1]);
+    // The module has no lines: instructions are named.
+    ASSERT_FALSE(all.lines.empty());
+    EXPECT_THAT(all.lines[0].line, testing::ContainsRegex("Op[A-Za-z]+ at word [0-9]+"));
     // Without a barrier in between both wait for the fill alone.
     for (size_t i = 1; i < 3; ++i) {
         EXPECT_EQ((*records)[i].after, std::vector{npu::RecordId(0)});
@@ -202,6 +216,28 @@ TEST_F(ModelledTimeTest, RecordsAreWrittenWhenTheDeviceEnds) {
     const auto& half = std::get<npu::DispatchRecord>((*records)[2].work);
     EXPECT_THAT(half.name, HasSubstr("main"));
     EXPECT_EQ(half.accesses[0].bytes, kWords * 2);
+}
+
+// Records of a module that was compiled with lines (glslang -g) name them.
+TEST_F(ModelledTimeTest, RecordsNameLinesOfTheSource) {
+    Start(nullptr, true);
+    ASSERT_FALSE(HasFatalFailure());
+    Add add = MakeAdd();
+    add.pipeline = MakePipeline(spirv::kAddLines, add.buffers);
+    VkCommandBuffer commands = Begin();
+    Dispatch(commands, add, kWords);
+    Run(commands);
+    vkDeviceWaitIdle(device_);
+    VulkanTest::TearDown();
+
+    const auto records = npu::ReadRecordFile(file_);
+    ASSERT_TRUE(records.ok()) << records.error().message;
+    ASSERT_FALSE(records->empty());
+    // Other devices of the process may have left records before.
+    const auto& dispatch = std::get<npu::DispatchRecord>(records->back().work);
+    ASSERT_EQ(dispatch.lines.size(), 2u);
+    EXPECT_EQ(dispatch.lines[0].work, npu::LineWork::kOperations);
+    EXPECT_EQ(dispatch.lines[1], (npu::SourceLine{npu::LineWork::kBytes, "add.comp:12", 100}));
 }
 
 // Counters of the replay, with their units: the same numbers as the timestamps around them.

@@ -23,6 +23,9 @@ struct HostKernels {
     void (*copy)(float* out, const float* in, size_t count);
     void (*copy_streaming)(float* out, const float* in, size_t count);
     float (*read)(const float* in, size_t count);  // the sum
+    // Runs independent chains of int8 dot products as quick as the instruction set has them;
+    // returns the multiply-accumulates done, 0 if the processor has none.
+    double (*dot)(uint64_t steps, int32_t* sink);
 };
 
 // Every set that this build has; the caller asks is_supported first.

@@ -16,6 +16,26 @@ struct Avx2 {
     static void Fence() { _mm_sfence(); }
     static Vector Fma(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
     static Vector Add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
+    static bool HasDot() { return true; }
+    static int32_t DotChains(uint64_t steps) {
+        __m256i chains[kDotChains];
+        for (int i = 0; i < kDotChains; ++i) {
+            chains[i] = _mm256_set1_epi32(i);
+        }
+        const __m256i a = _mm256_set1_epi32(0x01020304), ones = _mm256_set1_epi16(1);
+        for (uint64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 12
+            for (__m256i& chain : chains) {
+                // The chain is an operand, so that no product is taken out of the loop.
+                const __m256i pairs = _mm256_maddubs_epi16(a, chain);
+                chain = _mm256_add_epi32(chain, _mm256_madd_epi16(pairs, ones));
+            }
+        }
+        for (int i = 1; i < kDotChains; ++i) {
+            chains[0] = _mm256_add_epi32(chains[0], chains[i]);
+        }
+        return _mm256_extract_epi32(chains[0], 0);
+    }
 };
 
 }  // namespace

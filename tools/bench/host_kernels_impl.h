@@ -9,6 +9,9 @@
 
 namespace fornax::bench {
 
+// Each chain adds four products to each lane.
+inline constexpr int kDotChains = 12;
+
 template <typename V>
 struct HostLoops {
     using Vector = typename V::Vector;
@@ -97,9 +100,17 @@ struct HostLoops {
         return total;
     }
 
+    static double Dot(uint64_t steps, int32_t* sink) {
+        if (!V::HasDot()) {
+            return 0;
+        }
+        *sink += V::DotChains(steps);
+        return double{kDotChains} * kLanes * 4 * static_cast<double>(steps);
+    }
+
     static HostKernels Table(const char* name, bool (*is_supported)()) {
-        return {name,           kLanes * 32, is_supported,  Fma, Triad,
-                TriadStreaming, Copy,        CopyStreaming, Read};
+        return {name,           kLanes * 32, is_supported,  Fma,  Triad,
+                TriadStreaming, Copy,        CopyStreaming, Read, Dot};
     }
 };
 

@@ -24,6 +24,8 @@ struct Portable {
     static void Fence() {}
     static Vector Fma(Vector a, Vector b, Vector c) { return a * b + c; }
     static Vector Add(Vector a, Vector b) { return a + b; }
+    static bool HasDot() { return false; }
+    static int32_t DotChains(uint64_t) { return 0; }
 };
 
 }  // namespace

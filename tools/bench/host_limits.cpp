@@ -5,6 +5,7 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -205,6 +206,101 @@ HostLimits MeasureHostLimits(bool quick, uint32_t max_vector_bits) {
     }
     MeasureBandwidth(*widest, quick, limits);
     return limits;
+}
+
+namespace {
+
+// Additions that wait for each other take a cycle each.
+double ClockGhz(bool quick) {
+    const uint64_t steps = quick ? 1'000'000 : 20'000'000;
+    constexpr int kAdditions = 16;
+    const double seconds = BestSeconds(1, quick ? 2 : 5, [&](int) {
+        uint64_t value = 1;
+        for (uint64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 16
+            for (int i = 0; i < kAdditions; ++i) {
+                // Else the compiler adds up all of them at once.
+                value += step;
+                __asm__ volatile("" : "+r"(value));
+            }
+        }
+        g_sink = static_cast<float>(value);
+    });
+    return static_cast<double>(steps) * kAdditions / seconds / 1e9;
+}
+
+double Int8Gmacs(const HostKernels& kernels, int threads, int rounds, uint64_t steps) {
+    std::vector<int32_t> sinks(threads * kCountMultiple);
+    std::vector<double> done(threads);
+    const double seconds = BestSeconds(threads, rounds, [&](int thread) {
+        done[thread] = kernels.dot(steps, &sinks[thread * kCountMultiple]);
+    });
+    double total = 0;
+    for (int thread = 0; thread < threads; ++thread) {
+        total += done[thread];
+        g_sink = g_sink + static_cast<float>(sinks[thread * kCountMultiple]);
+    }
+    return total / seconds / 1e9;
+}
+
+// Copies and triads in turns, with the stores that are the fastest.
+double SustainedGbs(const HostKernels& kernels, int threads, bool quick) {
+    const Arrays arrays((quick ? 4u << 20 : 64u << 20) / sizeof(float), threads);
+    const auto copy = [&](float* out, const float* a, const float*, size_t count) {
+        kernels.copy_streaming(out, a, count);
+    };
+    const auto triad = [&](float* out, const float* a, const float* b, size_t count) {
+        kernels.triad_streaming(out, a, b, 0.5f, count);
+    };
+    const int turns = quick ? 3 : 120;
+    double seconds = 0;  // for a GB of each
+    for (int turn = 0; turn < turns; ++turn) {
+        seconds += 1 / arrays.Gbs(1, 1, 2, copy) + 1 / arrays.Gbs(1, 1, 3, triad);
+    }
+    return 2 * turns / seconds;
+}
+
+}  // namespace
+
+HostUnits MeasureHostUnits(bool quick, const HostLimits& limits) {
+    const int rounds = quick ? 2 : 5;
+    HostUnits units;
+    units.clock_ghz = ClockGhz(quick);
+    const HostKernels* widest = nullptr;
+    const std::vector<HostKernels> all = AllHostKernels();
+    for (const HostKernels& kernels : all) {
+        if (!kernels.is_supported()) {
+            continue;
+        }
+        widest = widest == nullptr ? &kernels : widest;
+        if (kernels.name == limits.vector_unit) {
+            units.vector_bits = kernels.vector_bits;
+        }
+        units.int8_gmacs = std::max(units.int8_gmacs, Int8Gmacs(kernels, limits.threads, rounds,
+                                                                quick ? 100'000 : 5'000'000));
+    }
+    // From sizes that the nearest caches hold to those that none does.
+    const auto triad = [&](uint64_t bytes, int threads) {
+        const Arrays arrays(bytes / sizeof(float) / 3, threads);
+        const int repeats = static_cast<int>((quick ? 1u << 20 : 64u << 20) / bytes) + 1;
+        return arrays.Gbs(rounds, repeats, 3,
+                          [&](float* out, const float* a, const float* b, size_t count) {
+                              widest->triad(out, a, b, 0.5f, count);
+                          });
+    };
+    units.core_cache_gbs = triad(24u << 10, 1);
+    units.sustained_gbs = SustainedGbs(*widest, limits.threads, quick);
+    const double least = std::sqrt(limits.triad_cached_gbs * units.sustained_gbs);
+    for (uint64_t bytes = 1u << 20; bytes <= 256u << 20; bytes += bytes / 2) {
+        if (triad(bytes, limits.threads) >= least) {
+            units.cache_bytes = bytes;
+        }
+    }
+    units.cache_gbs =
+        units.cache_bytes == 0
+            ? limits.triad_cached_gbs
+            : triad(std::max<uint64_t>(1u << 20, units.cache_bytes / 2), limits.threads);
+    return units;
 }
 
 HostLimits BestOf(const HostLimits& a, const HostLimits& b) {

@@ -29,6 +29,21 @@ struct HostLimits {
 // sets with vectors of at most `max_vector_bits` count.
 HostLimits MeasureHostLimits(bool quick, uint32_t max_vector_bits = 512);
 
+// What else a description of the host as a device has (fornax npu host). In 1e9 a second.
+struct HostUnits {
+    double clock_ghz = 0;      // dependent additions
+    uint32_t vector_bits = 0;  // of the vectors that reached the f32 peak
+    double int8_gmacs = 0;     // of all threads; 0: no instruction has them
+    uint64_t cache_bytes = 0;  // three arrays of this size together are still served by caches
+    // The mean of copies and triads in memory over a second: less than the best, because others
+    // use it as well.
+    double sustained_gbs = 0;
+    double cache_gbs = 0;       // triad, in half of that
+    double core_cache_gbs = 0;  // triad of one thread, in its own caches
+};
+
+HostUnits MeasureHostUnits(bool quick, const HostLimits& limits);
+
 // Each limit as the better of the two measurements, for several interleaved with other work.
 HostLimits BestOf(const HostLimits& a, const HostLimits& b);
 

@@ -52,6 +52,9 @@ TEST(HostKernels, LoopsComputeWhatTheySay) {
         const double lanes = operations / (2.0 * 12 * 100'000);
         EXPECT_EQ(lanes, std::round(lanes));
         EXPECT_NEAR(sink / (12 * lanes), 500, 0.5);
+        int32_t dots = 0;
+        const double macs = kernels.dot(1000, &dots);
+        EXPECT_TRUE(macs == 0 || macs == lanes * 12 * 4 * 1000) << macs;
     }
 }
 

@@ -99,4 +99,10 @@ WorkloadResult CreateSgemm(Device& device, uint32_t side);             // a mult
 WorkloadResult CreateMatrixSgemm(Device& device, uint32_t side);  // a multiple of 64
 WorkloadResult CreateMandelbrot(Device& device, uint32_t side);   // a multiple of 16
 
+// unit_workloads.cpp: chains of one function
+constexpr uint32_t kUnitChains = 4;
+constexpr uint32_t kUnitSteps = 256;
+WorkloadResult CreateExponentials(Device& device, uint32_t invocations);  // a multiple of 256
+WorkloadResult CreateDivisions(Device& device, uint32_t invocations);     // a multiple of 256
+
 }  // namespace fornax::bench

@@ -148,12 +148,17 @@ void AddBenchLlamaCommand(CLI::App& bench) {
     });
 }
 
-// So do these: modules of the source tree, with the networks that they measure.
 void AddBenchModule(CLI::App& bench,
                     const char* name,
                     const char* summary,
                     std::vector<std::string> module) {
-    CLI::App* command = bench.add_subcommand(name, summary);
+    AddModuleCallback(*bench.add_subcommand(name, summary), std::move(module));
+}
+
+}  // namespace
+
+void AddModuleCallback(CLI::App& app, std::vector<std::string> module) {
+    CLI::App* command = &app;
     command->set_help_flag();
     command->prefix_command();
     command->callback([command, module = std::move(module)] {
@@ -167,8 +172,6 @@ void AddBenchModule(CLI::App& bench,
         Become(std::move(words));
     });
 }
-
-}  // namespace
 
 void AddBenchCommand(CLI::App& app) {
     CLI::App* command =

@@ -53,6 +53,8 @@ void AddGgmlExportCommand(CLI::App& ggml, std::vector<std::string> command);
 [[noreturn]] void BecomeCommand(std::vector<std::string> command);
 
 void AddBenchCommand(CLI::App& app);
+// The command becomes a Python module of the source tree, with `--fornax` and its own arguments.
+void AddModuleCallback(CLI::App& app, std::vector<std::string> module);
 void AddCacheCommand(CLI::App& app);
 void AddCompileCommand(CLI::App& app);
 void AddExplainKernelCommand(CLI::App& app);

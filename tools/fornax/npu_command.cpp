@@ -5,10 +5,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
+#include "base/printable.h"
 #include "npu/description/fields.h"
 #include "npu/description/read.h"
 #include "npu/units/matrix_unit.h"
+#include "tools/bench/host_limits.h"
 #include "tools/fornax/command.h"
+#include "tools/fornax/manifest.h"
+#include "tools/fornax/npu_host.h"
 #include "tools/fornax/npu_report.h"
 
 namespace fornax::tool {
@@ -19,6 +24,7 @@ constexpr const char* kExamples =
     "  fornax npu describe laptop-45\n"
     "  fornax npu print edge-4 > mine.toml      a description to change\n"
     "  FORNAX_NPU=mine.toml fornax run models/digits.onnx --profile\n"
+    "  fornax npu host -o host.toml              this machine, measured\n"
     "  fornax npu matrix --rows 32 --columns 32 -m 256 -n 128 -k 256\n"
     "\n"
     "A machine is a preset (edge-4, laptop-45, dc-400) or a TOML file; without one it is that of "
@@ -74,6 +80,20 @@ void Print(const std::string& name) {
         kExitUsage);
 }
 
+void Host(bool quick, const std::string& output) {
+    SelectDriver(ValueOrExit(FindManifest()));
+    const npu::Description host = ValueOrExit(MeasureHostDescription(quick));
+    const std::string text = DescriptionText(
+        host, fmt::format("This machine as a device, measured by fornax npu host: {}.",
+                          Printable(bench::HostProcessorName())));
+    if (output.empty()) {
+        fmt::print("{}", text);
+        return;
+    }
+    ExitIfError(WriteOutputFile(output, text));
+    fmt::print("written    {}, description {}\n", output, host.Hash().ToHex().substr(0, 16));
+}
+
 struct MatrixOptions {
     npu::ArrayShape array = {32, 32};
     npu::ProductShape product = {1, 1, 1};
@@ -123,6 +143,18 @@ void AddNpuCommand(CLI::App& app) {
     CLI::App* print = npu->add_subcommand("print", "Print the text of a preset, to be changed");
     print->add_option("preset", *preset, "edge-4, laptop-45 or dc-400")->required();
     print->callback([preset] { Print(*preset); });
+
+    auto quick = std::make_shared<bool>(false);
+    auto output = std::make_shared<std::string>();
+    CLI::App* host =
+        npu->add_subcommand("host", "Measure this machine and print it as a description");
+    host->add_option("-o,--output", *output, "Write the description to this file");
+    host->add_flag("--quick", *quick, "Shorter measurements: less exact");
+    host->callback([quick, output] { Host(*quick, *output); });
+
+    CLI::App* reality = npu->add_subcommand(
+        "reality", "Compare modelled with measured times on this machine (--help: its options)");
+    AddModuleCallback(*reality, {"tools.replay.reality"});
 
     auto options = std::make_shared<MatrixOptions>();
     CLI::App* matrix =

@@ -154,6 +154,9 @@ std::string MachinePicture(const npu::Description& description) {
     text += Framed(
         {fmt::format("network {} GB/s, {} ns", d.network.bandwidth_gbs, d.network.latency_ns)}, 2);
     text += "          |\n";
+    if (d.cache.bytes > 0) {
+        text += Framed({fmt::format("cache {} KiB", d.cache.bytes / 1024)}, 2) + "          |\n";
+    }
     text += Framed({fmt::format("DRAM {} GB/s, {} ns, bursts of {} bytes", d.dram.bandwidth_gbs,
                                 d.dram.latency_ns, d.dram.burst_bytes)},
                    2);

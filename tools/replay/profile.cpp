@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <queue>
 
 namespace fornax::tool {
@@ -31,6 +32,48 @@ void Add(KernelProfile& kernel,
     kernel.matrix_busy += time.cost.busy.matrix;
 }
 
+// The work that takes the time, if a line can do it.
+std::optional<npu::LineWork> WorkOf(const npu::RecordTime& time) {
+    switch (time.bound) {
+        case npu::Bound::kMatrix:
+            return npu::LineWork::kProducts;
+        case npu::Bound::kVector:
+            return 2 * time.cost.macs_on_vector_units > time.cost.events.vector_operations
+                       ? npu::LineWork::kProducts
+                       : npu::LineWork::kOperations;
+        case npu::Bound::kSpecial:
+            return npu::LineWork::kSpecial;
+        case npu::Bound::kScratchpad:
+            return npu::LineWork::kScratchpad;
+        case npu::Bound::kDma:
+        case npu::Bound::kNetwork:
+        case npu::Bound::kDram:
+            return npu::LineWork::kBytes;
+        case npu::Bound::kLaunch:
+        case npu::Bound::kHostLink:
+            break;
+    }
+    return std::nullopt;
+}
+
+void AddLine(KernelProfile& kernel, const npu::Record& record, const npu::RecordTime& time) {
+    const auto* dispatch = std::get_if<npu::DispatchRecord>(&record.work);
+    const Cycles cycles = time.ended - time.ready;
+    if (dispatch == nullptr || cycles <= kernel.longest) {
+        return;
+    }
+    kernel.longest = cycles;
+    kernel.line.clear();
+    kernel.line_percent = 0;
+    const std::optional<npu::LineWork> work = WorkOf(time);
+    for (const npu::SourceLine& line : dispatch->lines) {
+        if (line.work == work) {
+            kernel.line = line.line;
+            kernel.line_percent = line.percent;
+        }
+    }
+}
+
 void MakeKernels(Profile& profile) {
     std::map<std::pair<bool, std::string_view>, uint32_t> numbers;
     std::vector<std::array<Cycles, npu::kBounds>> bounds;
@@ -47,6 +90,7 @@ void MakeKernels(Profile& profile) {
         }
         KernelProfile& kernel = kernels[found->second];
         Add(kernel, bounds[found->second], time);
+        AddLine(kernel, record, time);
         kernel.roofline_cycles += RooflineCycles(profile.description, record, time.cost);
         kernel.energy_nj += npu::EnergyOf(profile.description, time.cost.events, 0).total_nj();
         profile.kernel_of.push_back(found->second);

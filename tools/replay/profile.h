@@ -38,6 +38,11 @@ struct KernelProfile {
     npu::Cycles matrix_busy = 0;  // of all matrix units
     double roofline_cycles = 0;   // added up
     double energy_nj = 0;         // without static power
+    // The line of the source that does most of what bounds the longest record; "" if that is not
+    // known.
+    std::string line;
+    uint64_t line_percent = 0;
+    npu::Cycles longest = 0;
 
     // Two for a multiply-accumulate.
     double operations() const {

@@ -91,6 +91,29 @@ TEST(Profile, NothingIsBelowTheRoofline) {
     }
 }
 
+// The line of what bounds the longest record of a kernel.
+TEST(Profile, NamesTheLineThatCostsMost) {
+    std::vector<Record> records = Records();
+    for (Record& record : records) {
+        if (auto* dispatch = std::get_if<npu::DispatchRecord>(&record.work)) {
+            dispatch->lines = {{npu::LineWork::kOperations, "k.comp:3", 90},
+                               {npu::LineWork::kProducts, "k.comp:4", 80},
+                               {npu::LineWork::kBytes, "k.comp:<5>", 70}};
+        }
+    }
+    const Profile profile = ProfileOf(records);
+    for (const KernelProfile& kernel : profile.kernels) {
+        const bool is_bytes = kernel.bound == npu::Bound::kDram || kernel.bound == npu::Bound::kDma;
+        EXPECT_EQ(kernel.line, kernel.is_copy                        ? ""
+                               : kernel.bound == npu::Bound::kMatrix ? "k.comp:4"
+                               : is_bytes                            ? "k.comp:<5>"
+                                                                     : "")
+            << kernel.name;
+    }
+    EXPECT_THAT(ProfileText(profile, 9), HasSubstr("k.comp:<5> (70 %)"));
+    EXPECT_THAT(ProfileToJson(profile).dump(), HasSubstr("\"line\":\"k.comp:<5>\""));
+}
+
 TEST(Profile, PrintsWithAStamp) {
     const std::vector<Record> records = Records();
     const Profile profile = ProfileOf(records);

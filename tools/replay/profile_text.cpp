@@ -19,9 +19,9 @@ std::string KernelsTable(const Profile& profile, size_t top) {
     }
     TextTable table(
         {"us", "%", "count", "bound by", "% launch", "roofline us", "times it", "% MMA", "KiB DRAM",
-         "uJ", "kernel"},
+         "uJ", "kernel", "most of that on line"},
         {Align::kRight, Align::kRight, Align::kRight, Align::kLeft, Align::kRight, Align::kRight,
-         Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
+         Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft, Align::kLeft});
     const npu::Description& description = profile.description;
     const uint64_t units =
         description.cores.count() * std::max<uint64_t>(1, description.matrix.units);
@@ -39,7 +39,10 @@ std::string KernelsTable(const Profile& profile, size_t top) {
              kernel.matrix_busy == 0 ? "" : Percent(kernel.matrix_busy, kernel.time * units),
              fmt::format("{:.1f}", static_cast<double>(kernel.traffic.dram()) / 1024),
              fmt::format("{:.2f}", kernel.energy_nj / 1e3),
-             Printable(kernel.name) + (kernel.is_copy ? " (copy)" : "")});
+             Printable(kernel.name) + (kernel.is_copy ? " (copy)" : ""),
+             kernel.line.empty()
+                 ? ""
+                 : fmt::format("{} ({} %)", Printable(kernel.line), kernel.line_percent)});
     }
     std::string text = table.Render(2);
     if (profile.kernels.size() > top) {
@@ -72,6 +75,8 @@ nlohmann::json KernelToJson(const Profile& profile, const KernelProfile& kernel)
             {"waited_for_cores_ns", profile.Nanoseconds(kernel.waited)},
             {"bound", npu::kBoundNames[static_cast<size_t>(kernel.bound)]},
             {"bound_ns", profile.Nanoseconds(kernel.bound_time)},
+            {"line", kernel.line},
+            {"line_percent", kernel.line_percent},
             {"roofline_ns", profile.description.Nanoseconds(kernel.roofline_cycles)},
             {"operations", kernel.operations()},
             {"multiply_accumulates", kernel.multiply_accumulates},

@@ -18,6 +18,9 @@ constexpr int64_t kMostLanes = 32;
 // How far back accesses of the same buffer are looked for.
 constexpr size_t kMostClusters = 32;
 constexpr int64_t kMostDistance = 256;
+constexpr uint32_t kAllGridAxes = 7;
+// An offset that is no expression may depend on the workgroup, or not on all of its axes.
+constexpr uint32_t kUnknownAxes = 8;
 
 }  // namespace
 
@@ -40,10 +43,11 @@ bool AccessCosts::DependsOnLane(const IndexSymbol& symbol) const {
     return !is_growth && varies_[symbol.number];
 }
 
-std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, int64_t lane) {
-    const uint32_t axis = LaneAxis();
+std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, uint32_t axis, int64_t lane) {
+    // The number of an invocation in its workgroup and subgroup follows the first dimension.
+    const bool is_first = axis == LaneAxis();
     const auto at = [&](int64_t here) {
-        return [this, axis, here](const IndexSymbol& symbol) -> IndexExpr {
+        return [this, axis, is_first, here](const IndexSymbol& symbol) -> IndexExpr {
             IndexAlgebra& algebra = index_.algebra();
             if (!DependsOnLane(symbol)) {
                 return algebra.Symbol(symbol);
@@ -60,9 +64,9 @@ std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, int64_t lane) {
                     return algebra.Constant(axis == 2 ? here : 0);
                 case BuiltinId::kLocalIndex:
                 case BuiltinId::kSubgroupLane:
-                    return algebra.Constant(here);
+                    return is_first ? algebra.Constant(here) : IndexExpr();
                 case BuiltinId::kSubgroupId:
-                    return algebra.Constant(0);
+                    return is_first ? algebra.Constant(0) : IndexExpr();
                 default:
                     return {};
             }
@@ -78,21 +82,22 @@ std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, int64_t lane) {
                : value;
 }
 
-std::optional<int64_t> AccessCosts::LaneStride(ValueId offset) {
-    const std::optional<int64_t> stride = LaneDistance(offset, 1);
+std::optional<int64_t> AccessCosts::LaneStride(ValueId offset, uint32_t axis) {
+    const std::optional<int64_t> stride = LaneDistance(offset, axis, 1);
     // The last of the first few says whether it goes on like that.
-    const int64_t last = std::min<int64_t>(kernel_.workgroup_size[LaneAxis()], 16) - 1;
+    const int64_t last = std::min<int64_t>(kernel_.workgroup_size[axis], 16) - 1;
     if (!stride || last <= 1) {
         return stride;
     }
-    return LaneDistance(offset, last) == *stride * last ? stride : std::nullopt;
+    return LaneDistance(offset, axis, last) == *stride * last ? stride : std::nullopt;
 }
 
 std::optional<uint64_t> AccessCosts::DenseBytes(const Cluster& cluster) {
     const auto lanes = std::min<int64_t>(kernel_.workgroup_size[LaneAxis()], kMostLanes);
     Cluster all{.first = cluster.first, .stride = {}, .ranges = {}};
     for (int64_t lane = 0; lane < lanes; ++lane) {
-        const std::optional<int64_t> distance = LaneDistance(cluster.first.offset, lane);
+        const std::optional<int64_t> distance =
+            LaneDistance(cluster.first.offset, LaneAxis(), lane);
         if (!distance) {
             return std::nullopt;
         }
@@ -154,9 +159,18 @@ void AccessCosts::Add(const FoundAccess& access) {
     clusters_.push_back(std::move(cluster));
 }
 
+// What a workgroup finds in its own memory, or an atomic gives it, another one has otherwise.
+bool AccessCosts::IsOfWorkgroup(const IndexSymbol& symbol) const {
+    const Instruction* inst = symbol.kind == IndexSymbol::Kind::kValue
+                                  ? kernel_.Definition(ValueId{symbol.number})
+                                  : nullptr;
+    return inst != nullptr && (inst->op == Op::kLoadShared || inst->op == Op::kAtomicShared ||
+                               inst->op == Op::kAtomicBuffer || inst->op == Op::kAtomicGlobal);
+}
+
 void AccessCosts::Follow(IndexExpr expr, Dependence& found, uint32_t depth) {
     if (!expr.valid()) {
-        found = {.lanes = {true, true, true}, .workgroups = true};
+        found = {.lanes = {true, true, true}, .grid_axes = kUnknownAxes};
         return;
     }
     const IndexAlgebra& algebra = index_.algebra();
@@ -169,12 +183,15 @@ void AccessCosts::Follow(IndexExpr expr, Dependence& found, uint32_t depth) {
     while (!terms.empty()) {
         const IndexTerm term = algebra.term(terms.back());
         terms.pop_back();
-        found.workgroups |= (term.axes & kWorkgroupAxes) != 0;
-        if ((term.axes & kLaneAxis) == 0) {
-            continue;
+        found.grid_axes |= static_cast<uint32_t>(term.axes & kWorkgroupAxes) >> 1;
+        if (term.kind == IndexTerm::Kind::kSymbol && IsOfWorkgroup(term.symbol)) {
+            found.grid_axes |= kUnknownAxes;
         }
         if (term.kind == IndexTerm::Kind::kProduct) {
             terms.insert(terms.end(), term.factors.begin(), term.factors.end());
+            continue;
+        }
+        if ((term.axes & kLaneAxis) == 0 && term.kind == IndexTerm::Kind::kSymbol) {
             continue;
         }
         if (term.kind != IndexTerm::Kind::kSymbol) {
@@ -205,18 +222,33 @@ AccessCosts::Dependence AccessCosts::DependenceOf(ValueId offset) {
     return found;
 }
 
+int64_t AccessCosts::LoopStride(const FoundAccess& access) {
+    if (!access.loop.valid()) {
+        return 0;
+    }
+    const IndexExpr step = index_.AlongIteration(access.offset, access.loop);
+    return step.valid() ? index_.algebra().AsConstant(step).value_or(0) : 0;
+}
+
 // From one iteration to the next each invocation goes on where it was.
 bool AccessCosts::StreamsAlongLoop(const Cluster& cluster, uint64_t bytes) {
-    if (!cluster.first.loop.valid()) {
-        return false;
+    const int64_t stride = LoopStride(cluster.first);
+    return stride != 0 &&
+           std::abs(stride) <= std::max<int64_t>(kBurstBytes, static_cast<int64_t>(bytes));
+}
+
+bool AccessCosts::IsDenseAcross(const FoundAccess& access, uint64_t bytes) {
+    const auto& size = kernel_.workgroup_size;
+    for (uint32_t axis = 0; axis < 3; ++axis) {
+        if (axis == LaneAxis() || size[axis] * bytes < static_cast<uint64_t>(kBurstBytes)) {
+            continue;
+        }
+        const std::optional<int64_t> stride = LaneStride(access.offset, axis);
+        if (stride && *stride != 0 && static_cast<uint64_t>(std::abs(*stride)) <= bytes) {
+            return true;
+        }
     }
-    const IndexExpr step = index_.AlongIteration(cluster.first.offset, cluster.first.loop);
-    if (!step.valid()) {
-        return false;
-    }
-    const std::optional<int64_t> value = index_.algebra().AsConstant(step);
-    return value && *value != 0 &&
-           std::abs(*value) <= std::max<int64_t>(kBurstBytes, static_cast<int64_t>(bytes));
+    return false;
 }
 
 CostAccess AccessCosts::CostOf(const Cluster& cluster) {
@@ -225,7 +257,8 @@ CostAccess AccessCosts::CostOf(const Cluster& cluster) {
     for (const Cluster::Range& range : cluster.ranges) {
         bytes += static_cast<uint64_t>(range.end - range.begin);
     }
-    CostAccess cost{.writes = first.writes, .bytes = bytes};
+    CostAccess cost{
+        .writes = first.writes, .bytes = bytes, .buffer = first.bound, .source = first.source};
     if (first.is_atomic) {
         cost.kind = npu::AccessKind::kAtomic;
         cost.element_bytes = static_cast<uint32_t>(bytes);
@@ -246,15 +279,18 @@ CostAccess AccessCosts::CostOf(const Cluster& cluster) {
     if (!is_one) {
         dense = is_dense ? stride : DenseBytes(cluster);
     }
+    const auto step = static_cast<uint64_t>(std::abs(LoopStride(first)));
     if (dense) {
-        cost.bytes = *dense;
-    } else if (!is_one && !StreamsAlongLoop(cluster, bytes)) {
+        // What one iteration leaves between two invocations others bring.
+        cost.bytes = step != 0 ? std::min(*dense, std::max(step, bytes)) : *dense;
+    } else if (!is_one && !StreamsAlongLoop(cluster, bytes) && !IsDenseAcross(first, bytes)) {
         cost.kind = first.writes ? npu::AccessKind::kScatter : npu::AccessKind::kGather;
         cost.element_bytes = static_cast<uint32_t>(bytes);
         cost.sharers = 1;
         return cost;
     }
-    if (!first.writes && !depends.workgroups) {
+    cost.grid_axes = depends.grid_axes & kAllGridAxes;
+    if (!first.writes && depends.grid_axes == 0) {
         cost.kind = npu::AccessKind::kBroadcast;
         cost.all_workgroups = true;
     } else if (cost.sharers > 1) {
@@ -264,8 +300,11 @@ CostAccess AccessCosts::CostOf(const Cluster& cluster) {
 }
 
 void AccessCosts::Finish(std::vector<CostRegion>& regions) {
+    uint32_t order = 0;
     for (const Cluster& cluster : clusters_) {
-        regions[cluster.first.region].accesses.push_back(CostOf(cluster));
+        CostAccess cost = CostOf(cluster);
+        cost.order = order++;
+        regions[cluster.first.region].accesses.push_back(cost);
     }
 }
 

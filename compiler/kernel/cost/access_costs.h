@@ -22,6 +22,8 @@ struct FoundAccess {
     ir::ValueId offset;
     ir::InstId loop;     // the innermost around it; invalid: none
     uint64_t bytes = 0;  // of an invocation
+    uint32_t source = kNone;
+    uint32_t bound = kNone;  // of KernelCost::buffers
     bool writes = false;
     bool is_atomic = false;
     bool is_matrix = false;  // of a subgroup together, whose invocations share the offset
@@ -42,7 +44,7 @@ class AccessCosts {
     void Finish(std::vector<CostRegion>& regions);
 
     // Bytes between neighbouring invocations, if that is one number for all.
-    std::optional<int64_t> LaneStride(ir::ValueId offset);
+    std::optional<int64_t> LaneStride(ir::ValueId offset) { return LaneStride(offset, LaneAxis()); }
 
   private:
     // Accesses of one buffer in one region that lie at known distances.
@@ -58,21 +60,28 @@ class AccessCosts {
     // What an offset is made of.
     struct Dependence {
         bool lanes[3] = {};
-        bool workgroups = false;
+        uint32_t grid_axes = 0;  // bit n: of the workgroup's place along axis n
     };
 
     // Whether neighbouring lanes may have different ones: not of what is one for the workgroup.
     bool DependsOnLane(const IndexSymbol& symbol) const;
     // Along the first dimension of the workgroup that has more than one invocation.
     uint32_t LaneAxis() const;
-    std::optional<int64_t> LaneDistance(ir::ValueId offset, int64_t lane);
+    std::optional<int64_t> LaneStride(ir::ValueId offset, uint32_t axis);
+    std::optional<int64_t> LaneDistance(ir::ValueId offset, uint32_t axis, int64_t lane);
     // Bytes that each of the first lanes adds, where together they lie close enough.
     std::optional<uint64_t> DenseBytes(const Cluster& cluster);
     static void AddRange(Cluster& cluster, Cluster::Range range);
+    bool IsOfWorkgroup(const IndexSymbol& symbol) const;
     void Follow(IndexExpr expr, Dependence& found, uint32_t depth);
     Dependence DependenceOf(ir::ValueId offset);
     CostAccess CostOf(const Cluster& cluster);
     bool StreamsAlongLoop(const Cluster& cluster, uint64_t bytes);
+    // What an offset grows by in an iteration of the loop around it; 0: it does not, or not by one
+    // number.
+    int64_t LoopStride(const FoundAccess& access);
+    // Whether the invocations along another dimension of the workgroup fill whole bursts.
+    bool IsDenseAcross(const FoundAccess& access, uint64_t bytes);
 
     const ir::Kernel& kernel_;
     const std::vector<bool>& varies_;

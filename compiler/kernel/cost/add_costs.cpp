@@ -25,8 +25,9 @@ constexpr uint32_t kMostTrips = 4096;
 
 class CostFinder {
   public:
-    CostFinder(Kernel& kernel, std::map<BlockId, CostCount>* blocks)
+    CostFinder(Kernel& kernel, const SourceNamer& source, std::map<BlockId, CostCount>* blocks)
         : kernel_(kernel),
+          source_(source),
           blocks_(blocks),
           structure_(kernel),
           trips_(kernel, structure_),
@@ -52,6 +53,7 @@ class CostFinder {
     struct Products {
         std::set<uint32_t> a, b;  // first elements
         uint32_t count = 0;
+        uint32_t source = kNone;
         bool carried = false;  // a loop around carries sums
     };
 
@@ -289,6 +291,54 @@ class CostFinder {
         }
     }
 
+    uint32_t SourceOf(const Instruction& inst) {
+        if (!source_ || inst.origin == 0) {
+            return kNone;
+        }
+        const auto [found, is_new] = source_of_.try_emplace(inst.origin, kNone);
+        if (is_new) {
+            if (const std::string text = source_(inst.origin); !text.empty()) {
+                const auto number = static_cast<uint32_t>(cost_.sources.size());
+                const auto [same, is_first] = source_numbers_.try_emplace(text, number);
+                if (is_first) {
+                    cost_.sources.push_back(text);
+                }
+                found->second = same->second;
+            }
+        }
+        return found->second;
+    }
+
+    // The number in KernelCost::buffers of a binding, or of an element whose place is constant.
+    // Sets may have fewer elements than a binding of a variable count says.
+    uint32_t BufferOf(ValueId value) {
+        const Instruction* buffer = value.valid() ? kernel_.Definition(value) : nullptr;
+        if (buffer == nullptr || buffer->op != Op::kBuffer) {
+            return kNone;
+        }
+        const Instruction* element = kernel_.Definition(buffer->operands[0]);
+        const Binding& binding = kernel_.bindings[buffer->imm];
+        const BindingLayout& layout = binding.layout;
+        const bool is_buffer = layout.kind == BindingLayout::Kind::kStorageBuffer ||
+                               layout.kind == BindingLayout::Kind::kUniformBuffer;
+        if (element == nullptr || element->op != Op::kConst || element->imm >= layout.count ||
+            !is_buffer || layout.inline_bytes != 0 || layout.variable_count) {
+            return kNone;
+        }
+        const auto number = static_cast<uint32_t>(element->imm);
+        CostBuffer found{.set = binding.set,
+                         .offset_bytes = layout.offset_bytes + number * layout.Stride()};
+        if (layout.first_dynamic_offset != BindingLayout::kNotDynamic) {
+            found.dynamic_offset = layout.first_dynamic_offset + number;
+        }
+        const auto same = std::ranges::find(cost_.buffers, found);
+        if (same != cost_.buffers.end()) {
+            return static_cast<uint32_t>(same - cost_.buffers.begin());
+        }
+        cost_.buffers.push_back(found);
+        return static_cast<uint32_t>(cost_.buffers.size() - 1);
+    }
+
     uint64_t BytesOf(const Instruction& inst, size_t first_value) const {
         if (inst.op == Op::kAtomicBuffer || inst.op == Op::kAtomicGlobal ||
             inst.op == Op::kAtomicShared) {
@@ -329,6 +379,8 @@ class CostFinder {
             .buffer = buffer,
             .offset = offset,
             .bytes = BytesOf(inst, first_value),
+            .source = SourceOf(inst),
+            .bound = BufferOf(buffer),
             .writes = HasProperty(inst.op, kWritesMemory),
             .is_atomic = inst.op == Op::kAtomicBuffer || inst.op == Op::kAtomicGlobal,
             .is_matrix = inst.op == Op::kMatrixLoad};
@@ -348,9 +400,17 @@ class CostFinder {
     }
 
     void AddShared(const Instruction& inst, const CostCount& count) {
+        if (inst.op == Op::kAtomicShared) {
+            CostRegion& region = cost_.regions[RegionOf(count)];
+            ++region.shared_atomics;
+            region.lines[SourceOf(inst)].shared_bytes += BytesOf(inst, 1);
+            return;
+        }
         const int64_t stride = accesses_.LaneStride(inst.operands[0]).value_or(4);
         const auto words = static_cast<uint32_t>(std::max<int64_t>(1, std::abs(stride) / 4));
-        cost_.regions[RegionOf(count)].shared_bytes[words] += BytesOf(inst, 1);
+        CostRegion& region = cost_.regions[RegionOf(count)];
+        region.shared_bytes[words] += BytesOf(inst, 1);
+        region.lines[SourceOf(inst)].shared_bytes += BytesOf(inst, 1);
     }
 
     void AddOperation(const Instruction& inst, const CostCount& count) {
@@ -371,27 +431,32 @@ class CostFinder {
             }
         }
         region.operation_bits += bits;
+        npu::Operations& of_line = region.lines[SourceOf(inst)].operations;
         switch (kind) {
             case OperationKind::kDivision:
                 ++region.operations.division;
+                ++of_line.division;
                 return;
             case OperationKind::kSpecial:
                 ++region.operations.special;
+                ++of_line.special;
                 return;
             default:
                 ++region.operations.simple;
+                ++of_line.simple;
                 return;
         }
     }
 
     // --- products -------------------------------------------------------------------------------
 
-    void AddMultiply(const Instruction& inst, std::map<uint32_t, Products>& products) const {
+    void AddMultiply(const Instruction& inst, std::map<uint32_t, Products>& products) {
         const uint32_t elements = MatrixLaneElements(kernel_);
         Products& found = products[static_cast<uint32_t>(MatrixFormatOf(kernel_, inst))];
         found.a.insert(inst.operands[0].index);
         found.b.insert(inst.operands[elements].index);
         ++found.count;
+        found.source = found.source == kNone ? SourceOf(inst) : found.source;
         const Instruction* sum = kernel_.Definition(inst.operands[size_t{2} * elements]);
         found.carried = found.carried || sum == nullptr || sum->op == Op::kLoadLocal;
     }
@@ -421,7 +486,8 @@ class CostFinder {
                                 .m = kMatrixSize,
                                 .n = kMatrixSize,
                                 .k = kMatrixSize,
-                                .sums = found.carried && in_loop ? entries_.at(parent) : count};
+                                .sums = found.carried && in_loop ? entries_.at(parent) : count,
+                                .source = found.source};
             const auto a = static_cast<uint32_t>(found.a.size());
             const auto b = static_cast<uint32_t>(found.b.size());
             // A grid of `rows` x `columns` sums with as many steps each.
@@ -443,6 +509,9 @@ class CostFinder {
     };
 
     Kernel& kernel_;
+    const SourceNamer& source_;
+    std::map<uint32_t, uint32_t> source_of_;  // by word: the number of its line
+    std::map<std::string, uint32_t> source_numbers_;
     std::map<BlockId, CostCount>* const blocks_;
     const Structure structure_;
     TripCounter trips_;
@@ -459,8 +528,10 @@ class CostFinder {
 
 }  // namespace
 
-KernelCost AddCosts(Kernel& kernel, std::map<BlockId, CostCount>* blocks) {
-    return CostFinder(kernel, blocks).Run();
+KernelCost AddCosts(Kernel& kernel,
+                    const SourceNamer& source,
+                    std::map<BlockId, CostCount>* blocks) {
+    return CostFinder(kernel, source, blocks).Run();
 }
 
 }  // namespace fornax::kernel

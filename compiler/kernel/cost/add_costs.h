@@ -8,16 +8,24 @@
 // counted.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
 
 #include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/kernel_cost.h"
 
 namespace fornax::kernel {
 
+// The line of an instruction of SPIR-V, by its word in the module; "" if it is not known.
+using SourceNamer = std::function<std::string(uint32_t word)>;
+
 // The kernel must be verified, and remains so: it has more `count` instructions and is otherwise as
 // it was. Before passes that know lanes. For tests: `blocks` becomes who comes to each block, but
 // for short sides of branches.
-KernelCost AddCosts(ir::Kernel& kernel, std::map<ir::BlockId, CostCount>* blocks = nullptr);
+KernelCost AddCosts(ir::Kernel& kernel,
+                    const SourceNamer& source = nullptr,
+                    std::map<ir::BlockId, CostCount>* blocks = nullptr);
 
 }  // namespace fornax::kernel

@@ -52,6 +52,37 @@ TEST(AddCosts, ElementsAreStreamsAndAddressesCostNothing) {
               "  write stream 4\n");
 }
 
+// Each instruction with a line counts on it; buffers are those of the descriptor sets.
+TEST(AddCosts, LinesAndBuffersAreKept) {
+    ir::Kernel kernel = KernelOf(
+        "%v:f32 = load_buffer %a, %i4 align(4) %w:f32 = exp %v %s:f32 = fadd %v, %w\n"
+        "store_buffer %b, %i4, %s align(4) return");
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        kernel.inst(ir::InstId{i}).origin = 100 + i;
+    }
+    std::map<uint32_t, std::string> lines;
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        const ir::Op op = kernel.inst(ir::InstId{i}).op;
+        lines[100 + i] = op == ir::Op::kExp          ? "k.comp:7"
+                         : op == ir::Op::kFAdd       ? "k.comp:8"
+                         : op == ir::Op::kLoadBuffer ? "k.comp:6"
+                                                     : "";
+    }
+    const KernelCost cost = AddCosts(kernel, [&](uint32_t word) { return lines.at(word); });
+    EXPECT_EQ(cost.buffers, (std::vector<CostBuffer>{{.set = 0, .offset_bytes = 0},
+                                                     {.set = 0, .offset_bytes = 16}}));
+    EXPECT_EQ(cost.sources, (std::vector<std::string>{"k.comp:6", "k.comp:7", "k.comp:8"}));
+    ASSERT_EQ(cost.regions.size(), 1u);
+    const CostRegion& region = cost.regions[0];
+    ASSERT_EQ(region.accesses.size(), 2u);
+    EXPECT_EQ(region.accesses[0].buffer, 0u);
+    EXPECT_EQ(region.accesses[0].source, 0u);
+    EXPECT_EQ(region.accesses[1].buffer, 1u);
+    EXPECT_EQ(region.accesses[1].source, kNone);
+    EXPECT_EQ(region.lines.at(1).operations.special, 1u);
+    EXPECT_EQ(region.lines.at(2).operations.simple, 1u);
+}
+
 TEST(AddCosts, KindsOfAccessesFollowFromOffsets) {
     // The same for all, for a row, for a column; rows of a run-time stride; by data.
     EXPECT_EQ(CostOf("%v:f32 = load_buffer %a, %c0 align(4)\n"
@@ -101,6 +132,36 @@ TEST(AddCosts, BlocksAreStreams) {
               "  operations 1 simple, 0 division, 0 special, 32 bits\n"
               "  read broadcast 1 once\n"
               "  write reuse 4/4\n");
+}
+
+// A place that workgroups draw from an atomic is another one for each.
+TEST(AddCosts, WhatWorkgroupsDrawIsNoBroadcast) {
+    EXPECT_EQ(CostOf("%t:i32 = load_shared %c0 align(4) %r:i32 = shl %t, %c10\n"
+                     "%x4:i32 = shl %x, %c2 %o:i32 = iadd %r, %x4\n"
+                     "%v:f32 = load_buffer %a, %o align(4)\n"
+                     "store_buffer %b, %i4, %v align(4) return"),
+              "invocations:\n"
+              "  read reuse 4/4\n"
+              "  write reuse 4/4\n"
+              "  workgroup memory 4, stride 1\n");
+}
+
+// A transpose: the lanes are rows apart, and the workgroup's other dimension fills each row's
+// bursts.
+TEST(AddCosts, TheOtherDimensionOfAWorkgroupFillsBursts) {
+    EXPECT_EQ(CostOf("%r:i32 = imul %x, %n4 %y4:i32 = shl %y, %c2 %o:i32 = iadd %r, %y4\n"
+                     "%v:f32 = load_buffer %a, %i4 align(4)\n"
+                     "store_buffer %b, %o, %v align(4) return"),
+              "invocations:\n"
+              "  read reuse 4/4\n"
+              "  write scatter 4 by 4\n");
+    // Four invocations that store 16 bytes each fill a burst.
+    EXPECT_EQ(CostOf("%r:i32 = imul %x, %n4 %y16:i32 = shl %y, %c4 %o:i32 = iadd %r, %y16\n"
+                     "%v:f32 = load_buffer %a, %i4 align(4)\n"
+                     "store_buffer %b, %o, %v, %v, %v, %v align(4) return"),
+              "invocations:\n"
+              "  read reuse 4/4\n"
+              "  write stream 16\n");
 }
 
 TEST(AddCosts, NeighboursOfAStencilAreBroughtOnce) {
@@ -206,6 +267,21 @@ TEST(AddCosts, LoopsAreLookedThrough) {
               "  write reuse 4/4\n");
 }
 
+// Blocks of 18 bytes a lane, of which an iteration reads one: the iterations together read each
+// once.
+TEST(AddCosts, WhatIterationsReadBetweenTheLanesIsBroughtOnce) {
+    EXPECT_EQ(CostOf("%c18:i32 = const 18\n" +
+                     Loop("%n",
+                          "  %r:i32 = imul %i, %c18 %o:i32 = iadd %r, %k\n"
+                          "  %h:i8 = load_buffer %a, %o align(1) %w:i32 = zext %h\n"
+                          "  %v:f32 = utof %w %s:f32 = fadd %acc, %v\n")),
+              "c0:\n"
+              "  operations 3 simple, 0 division, 0 special, 32 bits\n"
+              "  read reuse 1/4\n"
+              "invocations:\n"
+              "  write reuse 4/4\n");
+}
+
 // Loops that begin at each lane's own place and go on by a size that is not known, as ggml's
 // products with vectors do: of elements, and of blocks of 18 bytes for 32 weights.
 TEST(AddCosts, LoopsThatBeginAtEachLanesPlaceStream) {
@@ -279,6 +355,14 @@ TEST(AddCosts, WorkgroupMemoryHasItsStrides) {
               "  barriers 1\n");
 }
 
+TEST(AddCosts, AtomicsOfWorkgroupMemoryAreSingleAccesses) {
+    EXPECT_EQ(CostOf("%v:i32 = load_buffer %a, %i4 align(4) %o:i32 = shl %v, %c2\n"
+                     "%w:i32 = atomic_shared add, %o, %c1 return"),
+              "invocations:\n"
+              "  read reuse 4/4\n"
+              "  workgroup memory, 1 atomics\n");
+}
+
 // Who comes to a block, counted by brute force.
 TEST(AddCosts, CountsAreTheInterpreters) {
     for (uint64_t seed = 0; seed < 150; ++seed) {
@@ -288,7 +372,7 @@ TEST(AddCosts, CountsAreTheInterpreters) {
         ir::Kernel kernel = RandomKernel(seed, options);
         RunFirstPasses(kernel);
         std::map<ir::BlockId, CostCount> blocks;
-        const KernelCost cost = AddCosts(kernel, &blocks);
+        const KernelCost cost = AddCosts(kernel, nullptr, &blocks);
         const Status valid = ir::Verify(kernel);
         ASSERT_TRUE(valid.ok()) << valid.error().message;
         uint32_t next = cost.counters;

@@ -17,11 +17,13 @@ KernelCost Example() {
                    .operation_bits = 6 * 32,
                    .barriers = 1,
                    .shared_bytes = {{1, 8}, {16, 4}},
-                   .accesses = {{.bytes = 4},
+                   .accesses = {{.bytes = 4, .buffer = 0, .source = 1},
                                 {.kind = npu::AccessKind::kBroadcast,
                                  .bytes = 4,
                                  .sharers = 64,
-                                 .all_workgroups = true}}};
+                                 .all_workgroups = true}},
+                   .lines = {{0, {.operations = {.simple = 3, .special = 1}}},
+                             {1, {.operations = {.special = 1}, .shared_bytes = 12}}}};
     CostRegion some{.count = CostCount::Of(0),
                     .accesses = {{.kind = npu::AccessKind::kScatter,
                                   .writes = true,
@@ -37,7 +39,9 @@ KernelCost Example() {
         .workgroup_invocations = 64,
         .subgroup_size = 32,
         .shared_bytes = 1024,
-        .regions = {all, some, {.count = rest, .operations = {.simple = 1}, .operation_bits = 32}}};
+        .regions = {all, some, {.count = rest, .operations = {.simple = 1}, .operation_bits = 32}},
+        .buffers = {{.set = 1, .offset_bytes = 32, .dynamic_offset = 0}},
+        .sources = {"k.comp:12", "OpLoad at word 345"}};
 }
 
 TEST(KernelCost, ComesBackFromItsStoredForm) {
@@ -80,7 +84,9 @@ TEST(KernelCost, TextNamesEverything) {
 // 10 workgroups of 64; a region ran 3 times for each of them.
 TEST(KernelCost, RecordsAddUpWhatRegionsDid) {
     const uint64_t counters[] = {3 * 640};
-    const npu::DispatchRecord record = DispatchRecordOf(Example(), "k", 10, counters);
+    const npu::MemoryRange range = {.memory = 3, .begin = 0, .bytes = 9000};
+    const npu::DispatchRecord record =
+        DispatchRecordOf(Example(), "k", 10, counters, std::span(&range, 1));
     EXPECT_EQ(record.name, "k");
     EXPECT_EQ(record.workgroups, 10u);
     EXPECT_EQ(record.split, npu::ProductSplit::kWorkgroup);
@@ -91,7 +97,7 @@ TEST(KernelCost, RecordsAddUpWhatRegionsDid) {
     EXPECT_EQ(record.scratchpad_bytes, 12u * 640);
     EXPECT_EQ(record.scratchpad_stride_words, 1u);
     EXPECT_THAT(record.accesses,
-                ElementsAre(npu::Access{.bytes = 4 * 640},
+                ElementsAre(npu::Access{.bytes = 4 * 640, .range = range},
                             npu::Access{.kind = npu::AccessKind::kBroadcast, .bytes = 4},
                             npu::Access{.kind = npu::AccessKind::kScatter,
                                         .writes = true,
@@ -103,8 +109,42 @@ TEST(KernelCost, RecordsAddUpWhatRegionsDid) {
     EXPECT_EQ(record.products[0].shape.n, 16u);
     EXPECT_EQ(record.products[0].shape.k, 48u);
     EXPECT_EQ(record.products[0].batch, 2u);
+    // Half of the special operations are on each of two lines, and the first of equals counts.
+    using npu::LineWork;
+    EXPECT_THAT(record.lines,
+                ElementsAre(npu::SourceLine{LineWork::kOperations, "k.comp:12", 100},
+                            npu::SourceLine{LineWork::kSpecial, "k.comp:12", 50},
+                            npu::SourceLine{LineWork::kScratchpad, "OpLoad at word 345", 100},
+                            npu::SourceLine{LineWork::kBytes, "OpLoad at word 345", 25}));
     EXPECT_EQ(record.scratchpad.least_bytes, 2048u);
     EXPECT_EQ(record.scratchpad.preferred_bytes, 1024u + (4 * 640 + 4 + 12 * 640 + 9) / 10);
+}
+
+// Twice the bytes of what is a workgroup's own are accessed again; what it wrote it has.
+TEST(KernelCost, PartsOfWorkgroupsAreAccessedAgain) {
+    const CostAccess twice = {.bytes = 8, .buffer = 0, .grid_axes = 1, .order = 0};
+    CostAccess written = {.writes = true, .bytes = 8, .buffer = 1, .grid_axes = 1, .order = 1};
+    CostAccess read = {.bytes = 4, .buffer = 1, .grid_axes = 1, .order = 2};
+    KernelCost cost{.workgroup_invocations = 64,
+                    .subgroup_size = 32,
+                    .regions = {{.count = {.invocations = 1, .counters = {}},
+                                 .accesses = {twice, written, read}}},
+                    .buffers = {{}, {.offset_bytes = 16}}};
+    const npu::MemoryRange ranges[] = {{.memory = 1, .bytes = 2560}, {.memory = 2, .bytes = 2560}};
+    const auto repeated = [&](uint32_t grid_axes) {
+        std::vector<uint64_t> bytes;
+        for (const npu::Access& access :
+             DispatchRecordOf(cost, "k", 10, {}, ranges, grid_axes).accesses) {
+            bytes.push_back(access.repeated_bytes);
+        }
+        return bytes;
+    };
+    EXPECT_THAT(repeated(1), ElementsAre(2560, 2560, 2560));
+    // Workgroups along another axis have the same parts.
+    EXPECT_THAT(repeated(3), ElementsAre(0, 0, 0));
+    // In place: what is read first has to come from memory.
+    std::swap(cost.regions[0].accesses[1].order, cost.regions[0].accesses[2].order);
+    EXPECT_THAT(repeated(1), ElementsAre(2560, 2560, 0));
 }
 
 // Whatever was counted, a replay takes the record.

@@ -9,7 +9,7 @@
 namespace fornax::kernel {
 
 enum class OperationKind : uint8_t {
-    kNone,      // no operation of a vector unit: inputs, buffers, changes of the type alone
+    kNone,  // no operation of a vector unit: inputs, buffers, registers, changes of the type alone
     kSimple,    // additions, multiplications, comparisons, conversions, exchanges between lanes
     kDivision,  // divisions and remainders
     kSpecial,   // exponentials, logarithms, roots, trigonometry
@@ -34,6 +34,9 @@ inline OperationKind OperationKindOf(ir::Op op) {
         case Op::kBufferFrom:
         case Op::kLoadDescriptor:
         case Op::kLoadPush:
+        // Private arrays are registers.
+        case Op::kLoadLocal:
+        case Op::kStoreLocal:
         case Op::kReadClock:
         case Op::kMemoryBarrier:
         case Op::kSubgroupBarrier:

@@ -176,6 +176,7 @@ const KERNEL_COLUMNS = [
     ["time", (kernel) => kernel.time_ns, duration],
     ["count", (kernel) => kernel.count, String],
     ["bound by", (kernel) => kernel.bound],
+    ["most of that on line", (kernel) => kernel.line ? `${kernel.line} (${kernel.line_percent} %)` : ""],
     ["launch", (kernel) => kernel.launch_ns, duration],
     ["roofline", (kernel) => kernel.roofline_ns, duration],
     ["times it", (kernel) => kernel.roofline_ns > 0 ? kernel.time_ns / kernel.roofline_ns : 0, (value) => value.toFixed(1)],
@@ -210,6 +211,7 @@ function showKernels(data) {
         const numbers = new Set(KERNEL_COLUMNS.keys());
         numbers.delete(0);
         numbers.delete(3);
+        numbers.delete(4);
         const made = table(parent, KERNEL_COLUMNS.map(([name]) => name), sorted.slice(0, most).map((kernel) =>
             KERNEL_COLUMNS.map(([, of, text]) => text ? text(of(kernel)) : of(kernel))), numbers);
         if (sorted.length > most) {

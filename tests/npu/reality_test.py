@@ -1,0 +1,116 @@
+"""`fornax npu host` and `fornax npu reality`: that they measure, record and compare; not how well the model does.
+
+FORNAX_COMMAND is the command.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+from tools.replay import reality  # noqa: E402
+
+
+def fornax(*arguments):
+    clean = {key: value for key, value in os.environ.items() if key != "FORNAX_NPU"}
+    return subprocess.run([os.environ["FORNAX_COMMAND"], *map(str, arguments)], env=clean, capture_output=True, text=True,
+                          timeout=280)
+
+
+class StatisticsCase(unittest.TestCase):
+    def test_equal_values_share_a_rank(self):
+        self.assertEqual(reality.ranks([30, 10, 20, 10]), [4, 1.5, 3, 1.5])
+
+    def test_rank_correlation(self):
+        self.assertAlmostEqual(reality.spearman([1, 2, 3, 4], [10, 20, 35, 90]), 1)
+        self.assertAlmostEqual(reality.spearman([1, 2, 3, 4], [9, 7, 5, 3]), -1)
+        # 1 - 6 * (1 + 1) / (5 * 24)
+        self.assertAlmostEqual(reality.spearman([1, 2, 3, 4, 5], [1, 3, 2, 4, 5]), 0.9)
+        self.assertIsNone(reality.spearman([1, 2], [3, 3]))
+
+    def test_summaries_are_of_groups(self):
+        rows = [{"name": "saxpy", "measured_ns": 10, "modelled_ns": 12, "error": 0.2},
+                {"name": "fma", "measured_ns": 20, "modelled_ns": 18, "error": -0.1},
+                {"name": "resnet50", "measured_ns": 100, "modelled_ns": 150, "error": 0.5}]
+        self.assertEqual(reality.summary(rows), ["kernels: 2, median error 15 %, greatest 20 %, Spearman 1.000",
+                                                 "all: 3, median error 20 %, greatest 50 %, Spearman 1.000"])
+        self.assertEqual(len(reality.summary(rows[:2])), 1)
+
+
+class RecordsCase(unittest.TestCase):
+    def test_the_last_submission_waits_for_none_before(self):
+        records = [{"dispatch": "a", "begins_submission": True}, {"dispatch": "b", "begins_submission": True, "after": [0]},
+                   {"dispatch": "c", "after": [0, 1]}]
+        self.assertEqual(reality.last_submission(records),
+                         [{"dispatch": "b", "begins_submission": True}, {"dispatch": "c", "after": [0]}])
+
+    def test_the_second_time_comes_behind_the_first(self):
+        records = [{"dispatch": "a", "begins_submission": True}, {"dispatch": "b", "after": [0]}, {"dispatch": "c"}]
+        self.assertEqual(reality.twice(records)[3:],
+                         [{"dispatch": "a", "after": [0, 1, 2]}, {"dispatch": "b", "after": [3]},
+                          {"dispatch": "c", "after": [0, 1, 2]}])
+
+
+class CommandCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory(prefix="fornax_reality_test_")
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+        cls.host = cls.folder / "host.toml"
+        ran = fornax("npu", "host", "--quick", "-o", cls.host)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+    def test_the_host_is_a_description(self):
+        text = self.host.read_text()
+        self.assertIn('name = "host"', text)
+        described = json.loads(fornax("npu", "describe", self.host, "--json").stdout)
+        self.assertEqual(described["cores"]["clusters"], len(os.sched_getaffinity(0)))
+        for table, key in (("cores", "clock_ghz"), ("vector", "simple_interval"), ("special", "interval"),
+                           ("dram", "bandwidth_gbs"), ("command_processor", "drain_ns")):
+            self.assertGreater(described[table][key], 0, key)
+        self.assertGreaterEqual(described["special"]["interval"], described["vector"]["simple_interval"])
+
+    def test_a_file_that_cannot_be_written_is_a_sentence(self):
+        ran = fornax("npu", "host", "--quick", "-o", self.folder / "none" / "host.toml")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("none/host.toml", ran.stderr)
+
+    def test_kernels_are_measured_and_compared(self):
+        kept, report = self.folder / "kept", self.folder / "report.json"
+        ran = fornax("npu", "reality", "saxpy", "softmax", "copy", "--quick", "--rounds", "1", "--npu", self.host, "--keep", kept,
+                     "--json", report)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        self.assertIn("kernels: 3, median error", ran.stdout)
+        rows = json.loads(report.read_text())["rows"]
+        self.assertEqual([row["name"] for row in rows], ["saxpy", "softmax", "copy"])
+        for row in rows:
+            self.assertGreater(row["modelled_ns"], 0)
+            self.assertAlmostEqual(row["error"], row["modelled_ns"] / row["measured_ns"] - 1)
+        # Compared again, on a machine with hardly any bandwidth.
+        slow = self.folder / "slow.toml"
+        text = self.host.read_text()
+        slow.write_text(re.sub(r"(\[dram\]\nbandwidth_gbs = )\S+", r"\g<1>0.01", re.sub(r"(\[cache\]\nbytes = )\d+", r"\g<1>0", text)))
+        again = fornax("npu", "reality", "saxpy", "--replay", "--npu", slow, "--keep", kept)
+        self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+        self.assertIn("| DRAM |", again.stdout)
+
+    def test_mistakes_are_sentences(self):
+        for arguments, message in ((["nothing"], "there is no kernel or network nothing"),
+                                   (["--replay"], "--replay needs the folder of --keep"),
+                                   (["saxpy", "--rounds", "0"], "--rounds is 0; it must be at least 1"),
+                                   (["saxpy", "--replay", "--npu", self.host, "--keep", self.folder / "empty"],
+                                    "has no measurement of saxpy")):
+            ran = fornax("npu", "reality", *arguments)
+            self.assertNotEqual(ran.returncode, 0)
+            self.assertIn(message, ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
