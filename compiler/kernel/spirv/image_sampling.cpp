@@ -23,6 +23,8 @@ constexpr uint32_t kMinLodAt = offsetof(hal::SamplerDescriptor, min_lod);
 constexpr uint32_t kMaxLodAt = offsetof(hal::SamplerDescriptor, max_lod);
 constexpr uint32_t kBorderAt = offsetof(hal::SamplerDescriptor, border);
 
+constexpr uint32_t kMostTaps = 8;  // of a linear filter in three dimensions
+
 }  // namespace
 
 ImageSampling::ImageSampling(ImageCode& code, const SampledPlace& place)
@@ -32,6 +34,12 @@ ImageSampling::ImageSampling(ImageCode& code, const SampledPlace& place)
     if (axes_ >= 2) {
         block_log2_ = code_.BlockLog2(code_.Bits(place.format, hal::kTexelLayoutShift, 8));
     }
+}
+
+// Whether texels may lie in blocks.
+bool ImageSampling::IsCompressed() const {
+    uint64_t block_log2 = 0;
+    return block_log2_.valid() && !(code_.IsConst(block_log2_, &block_log2) && block_log2 == 0);
 }
 
 Id ImageSampling::Flag(uint32_t bit) {
@@ -158,7 +166,7 @@ Id ImageSampling::Clamped(Id lod, const Inputs& inputs) {
 
 // Which block a texel is in, or how many there are of so many texels.
 Id ImageSampling::Block(Id texels, bool count) {
-    if (!block_log2_.valid()) {
+    if (!IsCompressed()) {
         return texels;
     }
     return count ? code_.Blocks(texels, block_log2_) : code_.I(Op::kLShr, texels, block_log2_);
@@ -406,7 +414,10 @@ ImageSampling::LevelPosition ImageSampling::FindLevel(Id lod) {
     found.levels = c.Word(place_.image, offsetof(hal::ImageDescriptor, levels));
     found.last =
         c.Emit(Op::kUToF, kF32, {c.I(Op::kISub, c.I(Op::kUMax, found.levels, c.Int(1)), c.Int(1))});
-    found.between = c.F(Op::kNMin, c.F(Op::kNMax, lod, c.Float(0)), found.last);
+    uint64_t last = 0;
+    const bool one_level = c.IsConst(found.last, &last) && last == 0;
+    found.between =
+        one_level ? found.last : c.F(Op::kNMin, c.F(Op::kNMax, lod, c.Float(0)), found.last);
     found.nearest =
         c.F(Op::kFSub, c.F(Op::kCeil, c.F(Op::kFAdd, found.between, c.Float(0.5f))), c.Float(1));
     return found;
@@ -500,7 +511,9 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
                 c.Emit(Op::kAnd, kBool, {is_finer, c.Test(Op::kIEq, tap, c.Int(0))});
             return Reduced(sum, values, weight, counts, is_first);
         };
-        return filtered ? c.Repeat(taps, before, take) : take(c.Int(0), before);
+        // The code of a compressed texel is long.
+        const uint32_t unrolled = IsCompressed() ? 1 : kMostTaps;
+        return filtered ? c.Repeat(taps, before, take, unrolled) : take(c.Int(0), before);
     };
     if (!filtered) {
         return sample_level(first_level, c.Float(1), {}, {});
@@ -548,6 +561,10 @@ Ids ImageSampling::Reduced(const Ids& state, const Ids& values, Id weight, Id co
                                 result = c.F(Op::kFMin, state[i], values[i]);
                             } else if (which == kModes[1]) {
                                 result = c.F(Op::kFMax, state[i], values[i]);
+                            } else if (c.IsOne(weight) && c.IsOne(is_first)) {
+                                // Of one texel: what the lines below come to.
+                                result = values[i];
+                                results[4 + i] = c.Float(0);
                             } else {
                                 const Id finite =
                                     c.Test(Op::kFOLt, c.F(Op::kFAbs, values[i]), c.Float(INFINITY));

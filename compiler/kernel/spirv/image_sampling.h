@@ -73,6 +73,7 @@ class ImageSampling {
         Id second_weight;
     };
 
+    bool IsCompressed() const;
     Id Flag(uint32_t bit);
     void FindPosition(const Inputs& inputs);
     void SelectFace(const Ids& direction, const Ids* gradient_x, const Ids* gradient_y);
