@@ -236,13 +236,44 @@ LaneGuesses::Guess LaneGuesses::OfOperation(const ir::Instruction& inst,
         case Op::kZExt:
         case Op::kSExt:
         case Op::kTrunc:
-        case Op::kBitcast:
             return in[0];
+        case Op::kBitcast:
+            return ir::IsInteger(kernel_.type(inst.operands[0])) ? Guess(in[0]) : Guess();
+        case Op::kSMod:
+            return in[1] == same_ && !in[0].HasRows() ? Guess(in[0]) : Guess();
+        // A position that went through floats, as those of sampled texels do: scaled by a size and
+        // by its inverse, rounded, and kept inside.
+        case Op::kSToF:
+        case Op::kUToF:
+        case Op::kFToS:
+        case Op::kFToU:
+        case Op::kFloor:
+        case Op::kFAdd:
+        case Op::kFSub:
+        case Op::kFMul:
+        case Op::kFDiv:
+        case Op::kFma:
+        case Op::kSMin:
+        case Op::kSMax:
+        case Op::kUMin:
+        case Op::kUMax:
+            return OnlyOne(in);
         case Op::kSelect:
             return in[1] == in[2] ? Guess(in[1]) : Guess();
         default:
             return {};
     }
+}
+
+// The first operand, if the others are one value for all lanes, or the second if that is so.
+LaneGuesses::Guess LaneGuesses::OnlyOne(const std::vector<Lanes>& in) {
+    const size_t own = in.size() > 1 && in[0] == same_ ? 1 : 0;
+    for (size_t i = 0; i < in.size(); ++i) {
+        if (i != own && in[i] != same_) {
+            return {};
+        }
+    }
+    return in[own].HasRows() ? Guess() : Guess(in[own]);
 }
 
 // By a number that is 1, or of numbers that all lanes have.

@@ -14,7 +14,8 @@ namespace fornax::kernel {
 // Guesses how the lanes' values differ from a value that they share, if all goes well: uniform
 // values are multiples of what they are shifted and divided by, and so are the strides of rows, a
 // division by a value that is known at run time only gives all lanes one quotient, what is
-// multiplied by such a value is multiplied by 1. A guess is to be tested at run time.
+// multiplied by such a value is multiplied by 1, and what becomes a float comes back as it was. A
+// guess is to be tested at run time.
 class LaneGuesses {
   public:
     // A lane's value is the shared one + its offset + its row * a stride.
@@ -46,6 +47,7 @@ class LaneGuesses {
     Guess OfRows(const Shape& shape);
     Guess OfVarying(ir::ValueId value);
     Guess OfOperation(const ir::Instruction& inst, const std::vector<Lanes>& in);
+    Guess OnlyOne(const std::vector<Lanes>& in);
     Guess Product(const std::vector<Lanes>& in);
     Guess OfParameter(ir::ValueId value);
     Guess OfBranches(const ir::Instruction& branch, ir::ValueId value);

@@ -44,6 +44,10 @@ class ImageCode {
     bool IsConst(Id value, uint64_t* bits = nullptr) const { return kernel_.IsConst(value, bits); }
     // Whether it is known to be 1, or true.
     bool IsOne(Id value) const;
+    bool IsZero(Id value) const {
+        uint64_t bits = 0;
+        return IsConst(value, &bits) && bits == 0;
+    }
 
     // A descriptor of an array: words at constant offsets in it.
     struct Descriptor {

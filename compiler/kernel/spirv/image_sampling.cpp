@@ -42,6 +42,16 @@ bool ImageSampling::IsCompressed() const {
     return block_log2_.valid() && !(code_.IsConst(block_log2_, &block_log2) && block_log2 == 0);
 }
 
+// Whether no component can be infinite or a NaN.
+bool ImageSampling::IsFinite() const {
+    uint64_t format_class = 0;
+    if (!code_.IsConst(code_.Bits(place_.format, hal::kTexelClassShift, 8), &format_class)) {
+        return false;
+    }
+    const auto which = static_cast<hal::TexelClass>(format_class);
+    return which != hal::TexelClass::kHalf && which != hal::TexelClass::kFloat;
+}
+
 Id ImageSampling::Flag(uint32_t bit) {
     return code_.Test(Op::kINe, code_.I(Op::kAnd, flags_, code_.Int(bit)), code_.Int(0));
 }
@@ -456,6 +466,10 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
     const Id first_level = c.Select(blended, finer, nearest);
     const Id taps = c.Select(linear_anywhere, c.Int(1u << axes_), c.Int(1));
 
+    // Without infinities a texel without weight adds nothing.
+    const bool averages_finite =
+        IsFinite() && c.IsZero(c.Bits(flags_, hal::kSamplerReductionShift, 4));
+    static_assert(hal::Reduction::kAverage == hal::Reduction{});
     // Integers have one level and one texel.
     const bool filtered = !place_.integer;
     auto sample_level = [&](Id level_value, Id level_weight, Id is_finer, const Ids& before) {
@@ -505,7 +519,8 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
                 return Fetch(level, texel, {}, inputs);
             }
             // A texel without weight has no part, even if it is infinite.
-            const Id counts = c.Test(Op::kFUNe, weight, c.Float(0));
+            const Id counts = averages_finite ? c.Test(Op::kIEq, c.Int(0), c.Int(0))
+                                              : c.Test(Op::kFUNe, weight, c.Float(0));
             const Ids values = Fetch(level, texel, counts, inputs);
             const Id is_first =
                 c.Emit(Op::kAnd, kBool, {is_finer, c.Test(Op::kIEq, tap, c.Int(0))});
@@ -552,31 +567,32 @@ Ids ImageSampling::Reduced(const Ids& state, const Ids& values, Id weight, Id co
                                           static_cast<uint32_t>(hal::Reduction::kMax),
                                           static_cast<uint32_t>(hal::Reduction::kAverage)};
     const std::vector<ir::Type> floats(8, kF32);
-    return c.Switch(c.Bits(flags_, hal::kSamplerReductionShift, 4), kModes, floats,
-                    [&](uint32_t which) {
-                        Ids results = state;
-                        for (size_t i = 0; i < 4; ++i) {
-                            Id result;
-                            if (which == kModes[0]) {
-                                result = c.F(Op::kFMin, state[i], values[i]);
-                            } else if (which == kModes[1]) {
-                                result = c.F(Op::kFMax, state[i], values[i]);
-                            } else if (c.IsOne(weight) && c.IsOne(is_first)) {
-                                // Of one texel: what the lines below come to.
-                                result = values[i];
-                                results[4 + i] = c.Float(0);
-                            } else {
-                                const Id finite =
-                                    c.Test(Op::kFOLt, c.F(Op::kFAbs, values[i]), c.Float(INFINITY));
-                                const Id base = c.Select(finite, values[i], c.Float(0));
-                                results[4 + i] = c.Select(is_first, base, state[4 + i]);
-                                const Id difference = c.F(Op::kFSub, values[i], results[4 + i]);
-                                result = c.Emit(Op::kFma, kF32, {weight, difference, state[i]});
-                            }
-                            results[i] = c.Select(counts, result, state[i]);
-                        }
-                        return results;
-                    });
+    return c.Switch(
+        c.Bits(flags_, hal::kSamplerReductionShift, 4), kModes, floats, [&](uint32_t which) {
+            Ids results = state;
+            for (size_t i = 0; i < 4; ++i) {
+                Id result;
+                if (which == kModes[0]) {
+                    result = c.F(Op::kFMin, state[i], values[i]);
+                } else if (which == kModes[1]) {
+                    result = c.F(Op::kFMax, state[i], values[i]);
+                } else if (c.IsOne(weight) && c.IsOne(is_first)) {
+                    // Of one texel: what the lines below come to.
+                    result = values[i];
+                    results[4 + i] = c.Float(0);
+                } else {
+                    const Id finite =
+                        c.Test(Op::kFOLt, c.F(Op::kFAbs, values[i]), c.Float(INFINITY));
+                    const Id base =
+                        IsFinite() ? values[i] : c.Select(finite, values[i], c.Float(0));
+                    results[4 + i] = c.Select(is_first, base, state[4 + i]);
+                    const Id difference = c.F(Op::kFSub, values[i], results[4 + i]);
+                    result = c.Emit(Op::kFma, kF32, {weight, difference, state[i]});
+                }
+                results[i] = c.Select(counts, result, state[i]);
+            }
+            return results;
+        });
 }
 
 }  // namespace fornax::kernel::spirv
