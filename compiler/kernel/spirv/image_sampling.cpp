@@ -577,7 +577,7 @@ Ids ImageSampling::Reduced(const Ids& state, const Ids& values, Id weight, Id co
                 } else if (which == kModes[1]) {
                     result = c.F(Op::kFMax, state[i], values[i]);
                 } else if (c.IsOne(weight) && c.IsOne(is_first)) {
-                    // Of one texel: what the lines below come to.
+                    // One texel is what the lines below come to.
                     result = values[i];
                     results[4 + i] = c.Float(0);
                 } else {

@@ -131,7 +131,7 @@ std::optional<uint32_t> ImageCode::KnownWord(uint32_t binding, uint64_t offset_b
     const ir::Binding& entry = kernel_.bindings[binding];
     const BindingLayout& layout = entry.layout;
     const uint64_t element = offset_bytes / layout.Stride();
-    // Of an array of variable length nobody knows here how many elements there are.
+    // How many elements an array of variable length has is only known when the kernel runs.
     if (layout.variable_count || element >= layout.count ||
         !DecidesCode(layout.kind, offset_bytes % layout.Stride())) {
         return std::nullopt;

@@ -334,6 +334,7 @@ class DistributedLoops {
     bool IsSum(const Memory& memory, const Counted& loop, std::vector<InstId>& accesses) const {
         bool is_read = false;
         bool is_reached = false;
+        bool repeats = false;  // in a loop inside
         Type type = Type::kVoid;
         for (InstId id : memory.accesses) {
             const Instruction& inst = kernel_.inst(id);
@@ -351,9 +352,10 @@ class DistributedLoops {
             }
             is_read |= loads;
             is_reached |= IsReached(id, loop.loop);
+            repeats |= kernel_.block(structure_.block_of[id.index]).parent != loop.loop;
             accesses.push_back(id);
         }
-        return memory.is_stored && is_read && is_reached && accesses.size() > 2;
+        return memory.is_stored && is_read && is_reached && (repeats || accesses.size() > 2);
     }
 
     // The body, with what `memory` keeps in a local of its own.
