@@ -154,7 +154,7 @@ Result<KernelPointer> GetKernel(kernel::KernelCompiler& compiler,
     if (cache) {
         if (KernelPointer found = cache->Find(compiler, key)) {
             *cache_hit = true;
-            return found;
+            return compiler.Specialize(request, std::move(found));
         }
     }
     FORNAX_ASSIGN_OR_RETURN(KernelPointer kernel,

@@ -99,7 +99,7 @@ std::shared_ptr<const kernel::CompiledKernel> KernelBinary::Load(
         return nullptr;
     }
     auto kernel = compiler.Load(key, native);
-    return kernel ? std::move(*kernel) : nullptr;
+    return kernel ? compiler.Specialize(request, std::move(*kernel)) : nullptr;
 }
 
 std::vector<std::byte> WriteKernelBinary(const KernelSource& source,

@@ -307,6 +307,7 @@ Result<std::unique_ptr<PreparedKernel>> Prepare(ir::Kernel& kernel,
 struct SharedFacts {
     std::string label;
     uint32_t used_sets = 0;
+    std::vector<DescriptorPlace> deciding_words;
     std::shared_ptr<const KernelCost> cost;
 };
 
@@ -321,6 +322,7 @@ Result<CompiledObject> ObjectOf(const ir::Kernel& kernel,
                       .used_sets = facts.used_sets,
                       .independent_workgroups = IndependentWorkgroups(kernel),
                       .name = facts.label,
+                      .deciding_words = facts.deciding_words,
                       .cost = facts.cost};
     FORNAX_ASSIGN_OR_RETURN(compiled.object, prepared.Generate(machine));
     return compiled;
@@ -373,6 +375,7 @@ Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
     }
     FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
     facts.used_sets = UsedSets(kernel);
+    facts.deciding_words = kernel.deciding_words;
     if (dump.enabled()) {
         dump.Write("read.ir", ir::PrintKernel(kernel));
     }

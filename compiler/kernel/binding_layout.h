@@ -2,6 +2,7 @@
 // out.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -68,6 +69,20 @@ constexpr uint32_t DescriptorBytes(BindingLayout::Kind kind) {
 constexpr uint32_t BindingLayout::Stride() const {
     return stride_bytes != 0 ? stride_bytes : DescriptorBytes(kind);
 }
+
+// A word of a descriptor, in the memory of its set.
+struct DescriptorPlace {
+    uint32_t set = 0;
+    uint32_t offset_bytes = 0;
+
+    friend auto operator<=>(const DescriptorPlace&, const DescriptorPlace&) = default;
+};
+struct DescriptorWord {
+    DescriptorPlace place;
+    uint32_t value = 0;
+};
+// Kernels that depend on more words are not specialized.
+inline constexpr uint32_t kMaxDecidingWords = 96;
 
 struct SetLayout {
     std::vector<BindingLayout> bindings;  // sorted by binding

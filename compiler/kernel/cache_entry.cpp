@@ -21,7 +21,8 @@ struct Header {
     uint32_t shared_bytes = 0;
     uint32_t scratch_bytes = 0;
     uint32_t used_sets = 0;
-    uint64_t independent_workgroups = 0;
+    uint32_t independent_workgroups = 0;
+    uint32_t deciding_words = 0;
     uint64_t cost_bytes = 0;  // 0: none
     KeyedDigest digest = {};
 };
@@ -58,11 +59,14 @@ std::vector<uint8_t> SerializeEntry(const UserSecret& secret,
     header.scratch_bytes = facts.scratch_bytes;
     header.used_sets = facts.used_sets;
     header.independent_workgroups = facts.independent_workgroups ? 1 : 0;
+    header.deciding_words = static_cast<uint32_t>(facts.deciding_words.size());
     const std::vector<uint8_t> cost =
         facts.cost ? SerializeCost(*facts.cost) : std::vector<uint8_t>();
     header.cost_bytes = cost.size();
     std::vector<uint8_t> bytes(sizeof(header));
     bytes.insert(bytes.end(), facts.name.begin(), facts.name.end());
+    const auto* words = reinterpret_cast<const uint8_t*>(facts.deciding_words.data());
+    bytes.insert(bytes.end(), words, words + std::span(facts.deciding_words).size_bytes());
     bytes.insert(bytes.end(), cost.begin(), cost.end());
     bytes.insert(bytes.end(), object.begin(), object.end());
     header.digest = Sign(secret, header, std::span(bytes).subspan(sizeof(header)));
@@ -88,8 +92,10 @@ Result<ParsedEntry> ParseEntry(const UserSecret& secret,
         return Refuse("it was made for another request, machine or build");
     }
     std::span<const uint8_t> rest = bytes.subspan(sizeof(header));
-    if (header.name_bytes > rest.size() || header.cost_bytes > rest.size() - header.name_bytes ||
-        header.object_bytes != rest.size() - header.name_bytes - header.cost_bytes) {
+    const uint64_t words_bytes = uint64_t{header.deciding_words} * sizeof(DescriptorPlace);
+    const uint64_t before_cost = header.name_bytes + words_bytes;
+    if (before_cost > rest.size() || header.cost_bytes > rest.size() - before_cost ||
+        header.object_bytes != rest.size() - before_cost - header.cost_bytes) {
         return Refuse("its size is not what it says");
     }
     if (!SameDigest(header.digest, Sign(secret, header, rest))) {
@@ -104,12 +110,17 @@ Result<ParsedEntry> ParseEntry(const UserSecret& secret,
     entry.facts.used_sets = header.used_sets;
     entry.facts.independent_workgroups = header.independent_workgroups != 0;
     entry.facts.name.assign(reinterpret_cast<const char*>(rest.data()), header.name_bytes);
+    entry.facts.deciding_words.resize(header.deciding_words);
+    if (words_bytes != 0) {
+        std::memcpy(entry.facts.deciding_words.data(), rest.data() + header.name_bytes,
+                    words_bytes);
+    }
     if (header.cost_bytes != 0) {
         FORNAX_ASSIGN_OR_RETURN(KernelCost cost,
-                                ParseCost(rest.subspan(header.name_bytes, header.cost_bytes)));
+                                ParseCost(rest.subspan(before_cost, header.cost_bytes)));
         entry.facts.cost = std::make_shared<const KernelCost>(std::move(cost));
     }
-    entry.object = rest.subspan(header.name_bytes + header.cost_bytes);
+    entry.object = rest.subspan(before_cost + header.cost_bytes);
     return entry;
 }
 

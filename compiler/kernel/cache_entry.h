@@ -1,6 +1,6 @@
 // The stored form of a compiled kernel: what the disk cache and VkPipelineCache data hold.
 //
-//   magic, version, key, keyed digest, facts, name, cost, object file
+//   magic, version, key, keyed digest, facts, name, deciding words, cost, object file
 //
 // The digest is keyed with a secret of this user and covers everything else, so that native code is
 // only run if this user's compiler made it for this very key.
@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/keyed_digest.h"
 #include "base/result.h"
+#include "compiler/kernel/binding_layout.h"
 #include "compiler/kernel/kernel_cost.h"
 
 namespace fornax::kernel {
@@ -29,6 +30,7 @@ struct CacheEntryFacts {
     uint32_t used_sets = 0;
     bool independent_workgroups = false;
     std::string name;
+    std::vector<DescriptorPlace> deciding_words;
     std::shared_ptr<const KernelCost> cost;  // of timed kernels, else null
 };
 

@@ -18,7 +18,8 @@ CacheEntryFacts Facts() {
             .scratch_bytes = 200,
             .used_sets = 0b101,
             .independent_workgroups = true,
-            .name = "main"};
+            .name = "main",
+            .deciding_words = {{.set = 0, .offset_bytes = 16}, {.set = 2, .offset_bytes = 64}}};
 }
 
 std::vector<uint8_t> Entry() {
@@ -36,6 +37,7 @@ TEST(CacheEntry, ComesBack) {
     EXPECT_EQ(entry->facts.used_sets, 0b101u);
     EXPECT_TRUE(entry->facts.independent_workgroups);
     EXPECT_EQ(entry->facts.name, "main");
+    EXPECT_EQ(entry->facts.deciding_words, Facts().deciding_words);
     EXPECT_THAT(entry->object, ElementsAre(1, 2, 3, 4, 5));
 }
 

@@ -165,6 +165,10 @@ Hash128 HashRequest(const CompileRequest& request,
     hasher.Append(request.options.subgroup_size);
     hasher.Append(request.options.printf_address).Append(request.options.printf_words);
     hasher.Append(request.options.timed);
+    hasher.AppendListSize(request.known_words.size());
+    for (const DescriptorWord& word : request.known_words) {
+        hasher.Append(word.place.set).Append(word.place.offset_bytes).Append(word.value);
+    }
     return hasher.Finish();
 }
 

@@ -47,6 +47,9 @@ struct CompileRequest {
     std::vector<SpecializationValue> specialization;
     ResourceLayout layout;
     CompileOptions options;
+    // What the kernel will find in its descriptors, of CompiledKernel::deciding_words. It may only
+    // run where that is so.
+    std::vector<DescriptorWord> known_words = {};
     DiskUse disk = DiskUse::kReadAndWrite;  // no part of the key
 };
 

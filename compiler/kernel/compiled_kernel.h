@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/kernel/binding_layout.h"
 #include "compiler/kernel/kernel_cost.h"
 #include "hal/kernel_abi.h"
 
@@ -27,6 +28,9 @@ class CompiledKernel {
     bool independent_workgroups = false;  // none can wait for another one
     bool interruptible = false;           // as KernelDesc's: native code is
     std::string name;
+    // Words of descriptors that a dispatch finds the same all the time, and that the code decides
+    // by: compiled for their values (CompileRequest::known_words), it is faster.
+    std::vector<DescriptorPlace> deciding_words;
     // With CompileOptions::timed: what its regions do. Else null.
     std::shared_ptr<const KernelCost> cost;
     bool from_disk_cache = false;

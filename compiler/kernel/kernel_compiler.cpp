@@ -22,6 +22,8 @@
 #include "compiler/kernel/cache_key.h"
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/scratch.h"
+#include "compiler/kernel/specialized_kernel.h"
 #include "compiler/kernel/tiered_kernel.h"
 
 namespace fornax::kernel {
@@ -34,12 +36,6 @@ constexpr CacheKind kDiskKind = {.name = "kernel",
                                  .executable = true};
 
 using KernelPtr = std::shared_ptr<const CompiledKernel>;
-
-constexpr uint32_t ScratchForBoth(uint32_t quick_bytes) {
-    constexpr uint32_t kMore = 1u << 20;
-    constexpr uint32_t kMost = 64u << 20;
-    return std::max(quick_bytes, std::min(kMost, quick_bytes * 2 + kMore));
-}
 
 class LoadedKernel : public CompiledKernel {
   public:
@@ -67,6 +63,7 @@ Result<KernelPtr> LoadEntry(const UserSecret& secret,
     kernel->used_sets = entry.facts.used_sets;
     kernel->independent_workgroups = entry.facts.independent_workgroups;
     kernel->name = entry.facts.name;
+    kernel->deciding_words = entry.facts.deciding_words;
     kernel->cost = entry.facts.cost;
     kernel->from_disk_cache = from_disk_cache;
     kernel->serialized = std::move(bytes);
@@ -131,6 +128,7 @@ class Compiler final : public KernelCompiler {
     Result<KernelPtr> Compile(const CompileRequest& request) override;
     Result<KernelPtr> Lookup(const CompileRequest& request) override;
     Result<KernelPtr> Load(const std::string& key, std::span<const uint8_t> serialized) override;
+    KernelPtr Specialize(const CompileRequest& request, KernelPtr kernel) override;
     const TargetInfo& target() const override { return target_; }
 
   private:
@@ -139,6 +137,7 @@ class Compiler final : public KernelCompiler {
     struct State {
         State(const std::string& directory, BackendSource source)
             : disk(directory), backend(std::move(source)) {}
+        ~State();
 
         // The kernel if it is in use somewhere. `mutex` is held.
         KernelPtr FindLive(const Hash128& key);
@@ -151,14 +150,41 @@ class Compiler final : public KernelCompiler {
         std::mutex mutex;  // guards what follows
         std::condition_variable changed;
         std::unordered_map<Hash128, std::weak_ptr<const CompiledKernel>> live;
+        // Those of `live` that are compiled for what they find bound.
+        std::unordered_map<Hash128, std::weak_ptr<SpecializedKernel>> specialized;
         std::unordered_set<Hash128> in_flight;  // being looked up or compiled by some thread
         unsigned running = 0;                   // compilations, which cost memory and a CPU each
 
         BackgroundQueue background;  // the last member: its jobs use the others
     };
 
+    // A request that owns what it refers to.
+    struct OwnRequest {
+        explicit OwnRequest(const CompileRequest& other)
+            : spirv(other.spirv.begin(), other.spirv.end()), request(other) {
+            request.spirv = spirv;
+        }
+        OwnRequest(const OwnRequest&) = delete;
+        OwnRequest& operator=(const OwnRequest&) = delete;
+
+        const std::vector<uint32_t> spirv;
+        CompileRequest request;
+    };
+
     KernelPtr ReadDisk(State& state, const Hash128& key);
-    Result<KernelPtr> CompileNew(State& state, const CompileRequest& request, const Hash128& key);
+    Result<KernelPtr> CompileNew(State& state,
+                                 const CompileRequest& request,
+                                 const Hash128& key,
+                                 CompileTier tier);
+    Result<KernelPtr> CompileCommon(const CompileRequest& request);
+    void AddVariant(State& state,
+                    const std::shared_ptr<const OwnRequest>& source,
+                    const std::weak_ptr<SpecializedKernel>& kernel,
+                    uint32_t variant);
+    Status MakeVariant(State& state,
+                       const CompileRequest& request,
+                       SpecializedKernel* kernel,
+                       uint32_t variant);
     Hash128 Hash(const CompileRequest& request) const {
         return HashRequest(request, target_, build_);
     }
@@ -226,10 +252,10 @@ KernelPtr Compiler::ReadDisk(State& state, const Hash128& key) {
 
 Result<KernelPtr> Compiler::CompileNew(State& state,
                                        const CompileRequest& request,
-                                       const Hash128& key) {
+                                       const Hash128& key,
+                                       CompileTier tier) {
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, state.backend.Get());
-    FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled,
-                            backend->Compile(request, target_, key, tier_));
+    FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled, backend->Compile(request, target_, key, tier));
     // A kernel that holds an address of this process is of no use to another.
     const bool lasts =
         request.options.printf_address == 0 && request.disk == DiskUse::kReadAndWrite;
@@ -237,7 +263,7 @@ Result<KernelPtr> Compiler::CompileNew(State& state,
         return AddTiered(state, std::move(backend), key, std::move(compiled), lasts);
     }
     std::vector<uint8_t> bytes = SerializeEntry(secret_, key, compiled.facts, compiled.object);
-    if (tier_ != CompileTier::kQuick && lasts) {
+    if (tier != CompileTier::kQuick && lasts) {
         state.disk.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
     }
     return LoadEntry(secret_, key, std::move(bytes), /*from_disk_cache=*/false);
@@ -251,7 +277,7 @@ Result<KernelPtr> Compiler::AddTiered(State& state,
                                       bool lasts) {
     FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> quick,
                             LoadedObject::Load(compiled.object, kKernelSymbol));
-    // What the optimized tier will need is not known yet. Memory that is not touched costs nothing.
+    // What the optimized tier will need is not known yet.
     compiled.facts.scratch_bytes = ScratchForBoth(compiled.facts.scratch_bytes);
     auto kernel = std::make_shared<TieredKernel>(compiled.facts, std::move(quick));
     // A job must be copyable. The pending object's code is the backend's, so it goes first.
@@ -304,7 +330,98 @@ Status Compiler::FinishTiered(State& state,
     return OkStatus();
 }
 
+// --- Code for what is bound ----------------------------------------------------------------------
+
+Compiler::State::~State() {
+    for (auto& [key, weak] : specialized) {
+        if (auto kernel = weak.lock()) {
+            kernel->SetRequest({});
+        }
+    }
+}
+
+KernelPtr Compiler::Specialize(const CompileRequest& request, KernelPtr kernel) {
+    // What counts its regions is not made for speed, and quick code is for a look at its own
+    // faults.
+    if (kernel->deciding_words.empty() || request.spirv.empty() || request.options.timed ||
+        tier_ == CompileTier::kQuick) {
+        return kernel;
+    }
+    const Hash128 key = Hash(request);
+    State& state = state_.Get();
+    std::lock_guard lock(state.mutex);
+    if (auto found = state.specialized.find(key); found != state.specialized.end()) {
+        if (auto specialized = found->second.lock()) {
+            return specialized;
+        }
+    }
+    std::erase_if(state.specialized, [](const auto& item) { return item.second.expired(); });
+    auto specialized =
+        std::make_shared<SpecializedKernel>(std::move(kernel), tier_ == CompileTier::kFull);
+    state.specialized[key] = specialized;
+    specialized->SetRequest([this, &state, source = std::make_shared<const OwnRequest>(request),
+                             weak = std::weak_ptr(specialized)](uint32_t variant) {
+        AddVariant(state, source, weak, variant);
+    });
+    return specialized;
+}
+
+void Compiler::AddVariant(State& state,
+                          const std::shared_ptr<const OwnRequest>& source,
+                          const std::weak_ptr<SpecializedKernel>& kernel,
+                          uint32_t variant) {
+    const std::shared_ptr<SpecializedKernel> now = kernel.lock();
+    if (!now) {
+        return;
+    }
+    const auto run_time = [kernel, variant]() -> std::optional<std::chrono::nanoseconds> {
+        const std::shared_ptr<SpecializedKernel> alive = kernel.lock();
+        return alive ? std::optional(alive->CommonTime(variant)) : std::nullopt;
+    };
+    const auto job = [this, &state, source, kernel, variant,
+                      words = now->WordsOf(variant)](bool run) {
+        const std::shared_ptr<SpecializedKernel> alive = kernel.lock();
+        Status status = Error{ErrorCode::kInternal, "It was not waited for."};
+        if (run) {
+            CompileRequest request = source->request;
+            request.known_words = words;
+            status = MakeVariant(state, request, alive.get(), variant);
+        }
+        if (!status.ok()) {
+            LogDebug("A kernel keeps its code for all formats: {}", status.error().message);
+            if (alive) {
+                alive->Abandon(variant);
+            }
+        }
+    };
+    state.background.Add({run_time, job});
+}
+
+// `kernel` may be null: then the cache is filled.
+Status Compiler::MakeVariant(State& state,
+                             const CompileRequest& request,
+                             SpecializedKernel* kernel,
+                             uint32_t variant) {
+    const Hash128 key = Hash(request);
+    KernelPtr code = request.disk == DiskUse::kNone ? nullptr : ReadDisk(state, key);
+    if (!code) {
+        FORNAX_ASSIGN_OR_RETURN(code, CompileNew(state, request, key, CompileTier::kFull));
+    }
+    if (kernel && !kernel->Install(variant, code)) {
+        return Error{ErrorCode::kInternal,
+                     "Its own code needs " + std::to_string(code->scratch_bytes) +
+                         " bytes of scratch, and " + std::to_string(kernel->scratch_bytes) +
+                         " are set aside."};
+    }
+    return OkStatus();
+}
+
 Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
+    FORNAX_ASSIGN_OR_RETURN(KernelPtr kernel, CompileCommon(request));
+    return Specialize(request, std::move(kernel));
+}
+
+Result<KernelPtr> Compiler::CompileCommon(const CompileRequest& request) {
     const Hash128 key = Hash(request);
     State& state = state_.Get();
     {
@@ -337,7 +454,8 @@ Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
         const Hash128& key;
     } turn{state, key};
     KernelPtr cached = request.disk == DiskUse::kNone ? nullptr : ReadDisk(state, key);
-    Result<KernelPtr> kernel = cached ? Result<KernelPtr>(cached) : CompileNew(state, request, key);
+    Result<KernelPtr> kernel =
+        cached ? Result<KernelPtr>(cached) : CompileNew(state, request, key, tier_);
     if (kernel.ok()) {
         kernel = state.Publish(key, *kernel);
     }
@@ -347,14 +465,16 @@ Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
 Result<KernelPtr> Compiler::Lookup(const CompileRequest& request) {
     const Hash128 key = Hash(request);
     State& state = state_.Get();
+    KernelPtr live;
     {
         std::lock_guard lock(state.mutex);
-        if (KernelPtr kernel = state.FindLive(key)) {
-            return kernel;
-        }
+        live = state.FindLive(key);
     }
-    KernelPtr kernel = request.disk == DiskUse::kNone ? nullptr : ReadDisk(state, key);
-    return kernel ? state.Publish(key, kernel) : KernelPtr();
+    if (!live) {
+        KernelPtr kernel = request.disk == DiskUse::kNone ? nullptr : ReadDisk(state, key);
+        live = kernel ? state.Publish(key, kernel) : KernelPtr();
+    }
+    return live ? Specialize(request, std::move(live)) : KernelPtr();
 }
 
 Result<KernelPtr> Compiler::Load(const std::string& key, std::span<const uint8_t> serialized) {

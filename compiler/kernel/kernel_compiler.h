@@ -49,6 +49,15 @@ class KernelCompiler {
         const std::string& key,
         std::span<const uint8_t> serialized) = 0;
 
+    // The kernel, which was made of the request, as one that is compiled again for the formats and
+    // samplers that its dispatches find bound. Compile and Lookup do that themselves; without
+    // SPIR-V a kernel stays as it is.
+    virtual std::shared_ptr<const CompiledKernel> Specialize(
+        const CompileRequest&,
+        std::shared_ptr<const CompiledKernel> kernel) {
+        return kernel;
+    }
+
     virtual const TargetInfo& target() const = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -40,6 +41,29 @@ constexpr char kKernel[] = R"(kernel "main" workgroup_size(16, 1, 1) subgroup_si
 }
 )";
 
+// As the reader does: known words of descriptors are constants, the others decide.
+void TellWords(ir::Kernel& kernel, const std::vector<DescriptorWord>& known) {
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        ir::Instruction& inst = kernel.inst(ir::InstId{i});
+        uint64_t offset = 0;
+        if (inst.op != ir::Op::kLoadDescriptor || !kernel.IsConst(inst.operands[0], &offset)) {
+            continue;
+        }
+        const ir::Binding& binding = kernel.bindings[inst.imm];
+        const DescriptorPlace place = {
+            .set = binding.set,
+            .offset_bytes = binding.layout.offset_bytes + static_cast<uint32_t>(offset)};
+        const auto word = std::ranges::find(known, place, &DescriptorWord::place);
+        if (word == known.end()) {
+            kernel.deciding_words.push_back(place);
+            continue;
+        }
+        inst.op = ir::Op::kConst;
+        inst.operands.clear();
+        inst.imm = word->value;
+    }
+}
+
 }  // namespace
 
 Result<ir::Kernel> ReadSpirv(const CompileRequest& request) {
@@ -49,7 +73,9 @@ Result<ir::Kernel> ReadSpirv(const CompileRequest& request) {
     while (!text.empty() && text.back() == '\0') {
         text.pop_back();
     }
-    return ir::ParseKernel(text);
+    FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ir::ParseKernel(text));
+    TellWords(kernel, request.known_words);
+    return kernel;
 }
 
 namespace {

@@ -28,6 +28,7 @@ TieredKernel::TieredKernel(const CacheEntryFacts& facts, std::unique_ptr<LoadedO
     independent_workgroups = facts.independent_workgroups;
     interruptible = true;
     name = facts.name;
+    deciding_words = facts.deciding_words;
     cost = facts.cost;
 }
 

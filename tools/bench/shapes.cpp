@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/bench/image_workloads.h"
 #include "tools/fornax/text_table.h"
 
 namespace fornax::bench {
@@ -75,6 +76,30 @@ Shape InMilliseconds(Shape shape) {
     shape.work = One;
     return shape;
 }
+
+template <ImageFormat kFormat, ImageSource kSource, uint32_t kDimensions>
+Shape ImageShape(const char* name) {
+    return InGigabytes(
+        {.name = name,
+         .title =
+             [](uint32_t) {
+                 return ImageTitle(
+                     {.format = kFormat, .source = kSource, .dimensions = kDimensions});
+             },
+         .work = [](uint32_t side) { return 2.0 * TexelBytes(kFormat) * Squared(side); },
+         .size = 2048,
+         .quick_size = 64,
+         .create =
+             [](Device& device, uint32_t side) {
+                 return CreateImageCopy(
+                     device, {.format = kFormat, .source = kSource, .dimensions = kDimensions},
+                     side);
+             },
+         .limit = Limit::kCopy});
+}
+
+using enum ImageFormat;
+using enum ImageSource;
 
 const Shape kShapes[] = {
     InMilliseconds({.name = "start",
@@ -354,6 +379,27 @@ const Shape kShapes[] = {
      .size = 8 * kMiB,
      .quick_size = 4 * kHistogramPart,
      .create = CreateHistogram},
+    ImageShape<kRgba8, kBuffer, 2>("image_rgba8_buffer"),
+    ImageShape<kRgba8, kStorage, 2>("image_rgba8_storage_2d"),
+    ImageShape<kRgba8, kFetch, 2>("image_rgba8_fetch_2d"),
+    ImageShape<kRgba8, kLinear, 2>("image_rgba8_linear_2d"),
+    ImageShape<kRgba16f, kBuffer, 2>("image_rgba16f_buffer"),
+    ImageShape<kRgba16f, kStorage, 2>("image_rgba16f_storage_2d"),
+    ImageShape<kRgba16f, kStorage, 3>("image_rgba16f_storage_3d"),
+    ImageShape<kRgba16f, kFetch, 2>("image_rgba16f_fetch_2d"),
+    ImageShape<kRgba16f, kFetch, 3>("image_rgba16f_fetch_3d"),
+    ImageShape<kRgba16f, kNearest, 2>("image_rgba16f_nearest_2d"),
+    ImageShape<kRgba16f, kNearest, 3>("image_rgba16f_nearest_3d"),
+    ImageShape<kRgba16f, kLinear, 2>("image_rgba16f_linear_2d"),
+    ImageShape<kRgba16f, kLinear, 3>("image_rgba16f_linear_3d"),
+    ImageShape<kRgba32f, kBuffer, 2>("image_rgba32f_buffer"),
+    ImageShape<kRgba32f, kStorage, 2>("image_rgba32f_storage_2d"),
+    ImageShape<kRgba32f, kFetch, 2>("image_rgba32f_fetch_2d"),
+    ImageShape<kRgba32f, kLinear, 2>("image_rgba32f_linear_2d"),
+    ImageShape<kR32f, kBuffer, 2>("image_r32f_buffer"),
+    ImageShape<kR32f, kStorage, 2>("image_r32f_storage_2d"),
+    ImageShape<kR32f, kFetch, 2>("image_r32f_fetch_2d"),
+    ImageShape<kR32f, kLinear, 2>("image_r32f_linear_2d"),
 };
 
 }  // namespace

@@ -291,12 +291,43 @@ Found LaneSpeculation::OfOperation(const ir::Instruction& inst, const std::vecto
         case Op::kTrunc:
             return ByOperation(in[0]);
         case Op::kBitcast:
-            return ByOwnLanes(in[0]);
+            return ir::IsInteger(kernel_.type(first)) ? ByOwnLanes(in[0]) : Found();
+        case Op::kSMod:
+            return in[1] == same_ && !in[0].HasRows() ? ByOwnLanes(in[0]) : Found();
+        // A position that went through floats, as those of sampled texels do: scaled by a size and
+        // by its inverse, rounded, and kept inside.
+        case Op::kSToF:
+        case Op::kUToF:
+        case Op::kFToS:
+        case Op::kFToU:
+        case Op::kFloor:
+        case Op::kFAdd:
+        case Op::kFSub:
+        case Op::kFMul:
+        case Op::kFDiv:
+        case Op::kFma:
+        case Op::kSMin:
+        case Op::kSMax:
+        case Op::kUMin:
+        case Op::kUMax:
+            return OfOneVarying(in);
         case Op::kSelect:
             return in[1] == in[2] ? ByOwnLanes(in[1]) : Found();
         default:
             return {};
     }
+}
+
+// As the first operand's, if the others are one value for all lanes, or as the second's if that is
+// so.
+Found LaneSpeculation::OfOneVarying(const std::vector<LaneForm>& in) const {
+    const size_t own = in.size() > 1 && in[0] == same_ ? 1 : 0;
+    for (size_t i = 0; i < in.size(); ++i) {
+        if (i != own && in[i] != same_) {
+            return {};
+        }
+    }
+    return in[own].HasRows() ? Found() : ByOwnLanes(in[own]);
 }
 
 // Lanes differ in bits that neither base has.

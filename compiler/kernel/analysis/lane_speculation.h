@@ -71,7 +71,8 @@ struct Speculation {
 
 // Uniform values are probably multiples of what they are shifted and divided by, and so are the
 // strides of rows; a division by a value that is known at run time only gives all lanes one
-// quotient; what is multiplied by such a value is multiplied by 1.
+// quotient; what is multiplied by such a value is multiplied by 1; what becomes a float comes back
+// as it was.
 class LaneSpeculation {
   public:
     LaneSpeculation(const ir::Kernel& kernel, const ShapeAnalysis& shapes)
@@ -95,6 +96,7 @@ class LaneSpeculation {
     Found OfRows(const Shape& shape);
     Found OfVarying(ir::ValueId value);
     Found OfOperation(const ir::Instruction& inst, const std::vector<LaneForm>& in);
+    Found OfOneVarying(const std::vector<LaneForm>& in) const;
     Found OfDisjointBits(const ir::Instruction& inst, const std::vector<LaneForm>& in) const;
     Found OfProduct(const ir::Instruction& inst, const std::vector<LaneForm>& in) const;
     Found OfQuotient(ir::ValueId dividend,

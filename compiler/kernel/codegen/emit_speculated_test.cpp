@@ -280,6 +280,21 @@ TEST(EmitSpeculated, EveryRule) {
         {"%a:i32 = iadd %i, %s %b:i32 = lshr %a, %two %c:bool = ult %s, %two "
          "%word:i32 = select %c, %b, %i",
          [](uint32_t i, uint32_t s) { return s < 2 ? (i + s) >> 2 : i; }},
+        // Positions that go through floats and come back as they were, or halved.
+        {"%f:f32 = stof %i %h:f32 = const 1.5 %g:f32 = fadd %f, %h %l:f32 = floor %g "
+         "%m:i32 = ftos %l %word:i32 = iadd %m, %s",
+         [](uint32_t i, uint32_t s) { return i + 1 + s; }},
+        {"%f:f32 = utof %i %h:f32 = const 0.5 %z:f32 = const 0.0 %g:f32 = fma %f, %h, %z "
+         "%m:i32 = ftou %g %word:i32 = iadd %m, %s",
+         [](uint32_t i, uint32_t s) { return i / 2 + s; }},
+        {"%f:f32 = stof %i %h:f32 = const 0.25 %g:f32 = fmul %f, %h %d:f32 = fdiv %g, %h "
+         "%e:f32 = fsub %d, %h %m:i32 = ftos %e %n:i32 = smax %m, %two %k:i32 = const 40 "
+         "%o2:i32 = smin %n, %k %word:i32 = iadd %o2, %s",
+         [](uint32_t i, uint32_t s) { return std::clamp(i == 0 ? 0u : i - 1, 2u, 40u) + s; }},
+        {"%a:i32 = umin %i, %s %word:i32 = umax %a, %two",
+         [](uint32_t i, uint32_t s) { return std::max(std::min(i, s), 2u); }},
+        {"%k:i32 = const 48 %a:i32 = smod %i, %k %word:i32 = iadd %a, %s",
+         [](uint32_t i, uint32_t s) { return i % 48 + s; }},
         // Rows of 16 lanes, each a stride away.
         {"%p:i32 = lshr %pos, %two %k:i32 = const 3 %q:i32 = and %pos, %k %f:i32 = const 5 "
          "%m:i32 = imul %p, %f %word:i32 = iadd %m, %q",

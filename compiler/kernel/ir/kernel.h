@@ -98,6 +98,10 @@ class Kernel {
     std::vector<Binding> bindings;
     std::vector<Local> locals;
     std::vector<uint8_t> constant_data;  // what load_constant reads
+    // Words of descriptors that decide what the code does, formats above all: those whose values
+    // the reader was told, and those that it would like to be told. At most kMaxDecidingWords.
+    std::vector<DescriptorWord> known_words;
+    std::vector<DescriptorPlace> deciding_words;
     BlockId body;
 
     Instruction& inst(InstId id) { return insts_[id.index]; }

@@ -83,50 +83,6 @@ float SrgbValue(uint32_t code) {
 
 }  // namespace
 
-Id ImageCode::Bits(Id word, uint32_t shift, uint32_t count) {
-    const uint32_t mask = count >= 32 ? UINT32_MAX : (1u << count) - 1;
-    uint64_t known = 0;
-    if (IsConst(word, &known)) {
-        return Int(static_cast<uint32_t>(known) >> shift & mask);
-    }
-    Id bits = shift == 0 ? word : I(Op::kLShr, word, Int(shift));
-    return shift + count >= 32 ? bits : I(Op::kAnd, bits, Int(mask));
-}
-
-// A level that does not exist must not read beyond the tail.
-Id ImageCode::TailWord(const Descriptor& descriptor, Id offset_bytes) {
-    Descriptor head = descriptor;
-    head.is_short = false;
-    const auto half = [&](uint32_t at) {
-        return Emit(Op::kZExt, ir::Type::kI64, {Word(head, hal::kImageTailAt + at)});
-    };
-    const Id high = Emit(Op::kShl, ir::Type::kI64, {half(4), builder_.Const(ir::Type::kI64, 32)});
-    const Id address = Emit(Op::kOr, ir::Type::kI64, {half(0), high});
-    const Id buffer =
-        Emit(Op::kBufferFrom, ir::Type::kBuffer,
-             {address, builder_.Const(ir::Type::kI64, sizeof(hal::SampledImageTail))});
-    const Id at = I(Op::kUMin, offset_bytes, Int(sizeof(hal::SampledImageTail) - sizeof(uint32_t)));
-    return LoadElements(buffer, at, kI32, 1, 0)[0];
-}
-
-Id ImageCode::WordAt(const Descriptor& descriptor, Id offset_bytes) {
-    if (descriptor.is_short) {
-        uint64_t known = 0;
-        if (!IsConst(offset_bytes, &known) || known >= hal::kImageTailAt) {
-            return TailWord(descriptor,
-                            I(Op::kISub, offset_bytes, Int(uint32_t{hal::kImageTailAt})));
-        }
-    }
-    if (descriptor.start.valid()) {
-        offset_bytes = I(Op::kIAdd, descriptor.start, offset_bytes);
-    }
-    return builder_.Emit(Op::kLoadDescriptor, kI32, {offset_bytes}, descriptor.binding);
-}
-
-Id ImageCode::Word(const Descriptor& descriptor, uint32_t offset_bytes) {
-    return WordAt(descriptor, Int(descriptor.base + offset_bytes));
-}
-
 Ids ImageCode::Zeros(std::span<const ir::Type> types) {
     Ids zeros;
     for (ir::Type type : types) {
@@ -438,8 +394,7 @@ Ids ImageCode::Swizzled(std::span<const Id> components, Id swizzle, Id one) {
     // An image whose components stay where they are is the common case.
     const Id moves =
         Test(Op::kINe, Bits(swizzle, 0, hal::kSwizzleOrderShift), Int(hal::kIdentitySwizzle));
-    const ir::InstId inst = builder_.Append(Op::kIf, {&moves, 1}, types);
-    AddBlock(inst, [&] {
+    const auto move = [&] {
         Ids moved;
         for (uint32_t i = 0; i < 4; ++i) {
             const Id from = Bits(swizzle, i * hal::kSwizzleBits, hal::kSwizzleBits);
@@ -453,8 +408,15 @@ Ids ImageCode::Swizzled(std::span<const Id> components, Id swizzle, Id one) {
             moved.push_back(Select(is(hal::Swizzle::kRed), components[0], value));
         }
         return moved;
-    });
-    AddBlock(inst, [&] { return Ids(components.begin(), components.end()); });
+    };
+    const auto stay = [&] { return Ids(components.begin(), components.end()); };
+    uint64_t known = 0;
+    if (IsConst(moves, &known)) {
+        return known != 0 ? move() : stay();
+    }
+    const ir::InstId inst = builder_.Append(Op::kIf, {&moves, 1}, types);
+    AddBlock(inst, move);
+    AddBlock(inst, stay);
     return kernel_.inst(inst).results;
 }
 

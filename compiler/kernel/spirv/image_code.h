@@ -2,13 +2,15 @@
 // back, for formats that are known and for formats that a descriptor holds.
 //
 // Image instructions become address arithmetic, loads, stores and conversions; nothing behind the
-// reader knows of images but load_descriptor. A format that the shader does not name is a value
-// that is the same for all lanes: a switch over its layout and another over its class, whose cases
-// are those of known formats.
+// reader knows of images but load_descriptor. A format that the shader does not name is a word of
+// the descriptor. Where the request says what that is (CompileRequest::known_words), it is a
+// constant; else a value that is the same for all lanes: a switch over its layout and another over
+// its class, whose cases are those of known formats.
 #pragma once
 
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,21 +30,24 @@ class ImageCode {
 
     Id Int(uint32_t value) { return builder_.ConstI32(value); }
     Id Float(float value) { return builder_.ConstF32(value); }
-    Id Emit(ir::Op op, ir::Type type, std::initializer_list<Id> operands) {
-        return builder_.Emit(op, type, operands);
-    }
+    // Folded if all operands are constant.
+    Id Emit(ir::Op op, ir::Type type, std::initializer_list<Id> operands);
     Id I(ir::Op op, Id a, Id b) { return Emit(op, ir::Type::kI32, {a, b}); }
     Id F(ir::Op op, Id a, Id b) { return Emit(op, ir::Type::kF32, {a, b}); }
     Id F(ir::Op op, Id a) { return Emit(op, ir::Type::kF32, {a}); }
     Id Test(ir::Op op, Id a, Id b) { return Emit(op, ir::Type::kBool, {a, b}); }
-    Id Select(Id condition, Id a, Id b) {
-        return Emit(ir::Op::kSelect, kernel_.type(a), {condition, a, b});
-    }
+    Id Select(Id condition, Id a, Id b);
     Id AsFloat(Id bits) { return Emit(ir::Op::kBitcast, ir::Type::kF32, {bits}); }
     Id AsInt(Id value) { return Emit(ir::Op::kBitcast, ir::Type::kI32, {value}); }
     // `count` bits from `shift` on; folded if the word is constant.
     Id Bits(Id word, uint32_t shift, uint32_t count);
-    bool IsConst(Id value, uint64_t* bits) const { return kernel_.IsConst(value, bits); }
+    bool IsConst(Id value, uint64_t* bits = nullptr) const { return kernel_.IsConst(value, bits); }
+    // Whether it is known to be 1, or true.
+    bool IsOne(Id value) const;
+    bool IsZero(Id value) const {
+        uint64_t bits = 0;
+        return IsConst(value, &bits) && bits == 0;
+    }
 
     // A descriptor of an array: words at constant offsets in it.
     struct Descriptor {
@@ -88,12 +93,16 @@ class ImageCode {
         return kernel_.inst(inst).results;
     }
     // Runs `body(step, carried)`, which returns what is carried on, for steps 0 to count - 1; count
-    // is at least 1.
+    // is at least 1. Up to `unrolled` steps of a known count are no loop.
     template <typename Body>
-    Ids Repeat(Id count, const Ids& initial, Body&& body) {
+    Ids Repeat(Id count, const Ids& initial, Body&& body, uint32_t unrolled = 1) {
         uint64_t known = 0;
-        if (IsConst(count, &known) && known == 1) {
-            return body(Int(0), initial);
+        if (IsConst(count, &known) && known <= unrolled) {
+            Ids carried = initial;
+            for (uint32_t step = 0; step < known; ++step) {
+                carried = body(Int(step), carried);
+            }
+            return carried;
         }
         Ids operands = {Int(0)};
         std::vector<ir::Type> types;
@@ -180,6 +189,8 @@ class ImageCode {
         builder_.Append(ir::Op::kYield, results, {});
         builder_.SetBlock(before);
     }
+    // The word of a descriptor, if code decides by it and the request says what it is.
+    std::optional<uint32_t> KnownWord(uint32_t binding, uint64_t offset_bytes);
     Id Inverse(Id scale);
     Id HalfToFloat(Id bits);
     Id FloatToHalf(Id value);

@@ -23,6 +23,8 @@ constexpr uint32_t kMinLodAt = offsetof(hal::SamplerDescriptor, min_lod);
 constexpr uint32_t kMaxLodAt = offsetof(hal::SamplerDescriptor, max_lod);
 constexpr uint32_t kBorderAt = offsetof(hal::SamplerDescriptor, border);
 
+constexpr uint32_t kMostTaps = 8;  // of a linear filter in three dimensions
+
 }  // namespace
 
 ImageSampling::ImageSampling(ImageCode& code, const SampledPlace& place)
@@ -32,6 +34,22 @@ ImageSampling::ImageSampling(ImageCode& code, const SampledPlace& place)
     if (axes_ >= 2) {
         block_log2_ = code_.BlockLog2(code_.Bits(place.format, hal::kTexelLayoutShift, 8));
     }
+}
+
+// Whether texels may lie in blocks.
+bool ImageSampling::IsCompressed() const {
+    uint64_t block_log2 = 0;
+    return block_log2_.valid() && !(code_.IsConst(block_log2_, &block_log2) && block_log2 == 0);
+}
+
+// Whether no component can be infinite or a NaN.
+bool ImageSampling::IsFinite() const {
+    uint64_t format_class = 0;
+    if (!code_.IsConst(code_.Bits(place_.format, hal::kTexelClassShift, 8), &format_class)) {
+        return false;
+    }
+    const auto which = static_cast<hal::TexelClass>(format_class);
+    return which != hal::TexelClass::kHalf && which != hal::TexelClass::kFloat;
 }
 
 Id ImageSampling::Flag(uint32_t bit) {
@@ -158,7 +176,7 @@ Id ImageSampling::Clamped(Id lod, const Inputs& inputs) {
 
 // Which block a texel is in, or how many there are of so many texels.
 Id ImageSampling::Block(Id texels, bool count) {
-    if (!block_log2_.valid()) {
+    if (!IsCompressed()) {
         return texels;
     }
     return count ? code_.Blocks(texels, block_log2_) : code_.I(Op::kLShr, texels, block_log2_);
@@ -406,7 +424,10 @@ ImageSampling::LevelPosition ImageSampling::FindLevel(Id lod) {
     found.levels = c.Word(place_.image, offsetof(hal::ImageDescriptor, levels));
     found.last =
         c.Emit(Op::kUToF, kF32, {c.I(Op::kISub, c.I(Op::kUMax, found.levels, c.Int(1)), c.Int(1))});
-    found.between = c.F(Op::kNMin, c.F(Op::kNMax, lod, c.Float(0)), found.last);
+    uint64_t last = 0;
+    const bool one_level = c.IsConst(found.last, &last) && last == 0;
+    found.between =
+        one_level ? found.last : c.F(Op::kNMin, c.F(Op::kNMax, lod, c.Float(0)), found.last);
     found.nearest =
         c.F(Op::kFSub, c.F(Op::kCeil, c.F(Op::kFAdd, found.between, c.Float(0.5f))), c.Float(1));
     return found;
@@ -445,6 +466,10 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
     const Id first_level = c.Select(blended, finer, nearest);
     const Id taps = c.Select(linear_anywhere, c.Int(1u << axes_), c.Int(1));
 
+    // Without infinities a texel without weight adds nothing.
+    const bool averages_finite =
+        IsFinite() && c.IsZero(c.Bits(flags_, hal::kSamplerReductionShift, 4));
+    static_assert(hal::Reduction::kAverage == hal::Reduction{});
     // Integers have one level and one texel.
     const bool filtered = !place_.integer;
     auto sample_level = [&](Id level_value, Id level_weight, Id is_finer, const Ids& before) {
@@ -494,13 +519,16 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
                 return Fetch(level, texel, {}, inputs);
             }
             // A texel without weight has no part, even if it is infinite.
-            const Id counts = c.Test(Op::kFUNe, weight, c.Float(0));
+            const Id counts = averages_finite ? c.Test(Op::kIEq, c.Int(0), c.Int(0))
+                                              : c.Test(Op::kFUNe, weight, c.Float(0));
             const Ids values = Fetch(level, texel, counts, inputs);
             const Id is_first =
                 c.Emit(Op::kAnd, kBool, {is_finer, c.Test(Op::kIEq, tap, c.Int(0))});
             return Reduced(sum, values, weight, counts, is_first);
         };
-        return filtered ? c.Repeat(taps, before, take) : take(c.Int(0), before);
+        // The code of a compressed texel is long.
+        const uint32_t unrolled = IsCompressed() ? 1 : kMostTaps;
+        return filtered ? c.Repeat(taps, before, take, unrolled) : take(c.Int(0), before);
     };
     if (!filtered) {
         return sample_level(first_level, c.Float(1), {}, {});
@@ -539,27 +567,32 @@ Ids ImageSampling::Reduced(const Ids& state, const Ids& values, Id weight, Id co
                                           static_cast<uint32_t>(hal::Reduction::kMax),
                                           static_cast<uint32_t>(hal::Reduction::kAverage)};
     const std::vector<ir::Type> floats(8, kF32);
-    return c.Switch(c.Bits(flags_, hal::kSamplerReductionShift, 4), kModes, floats,
-                    [&](uint32_t which) {
-                        Ids results = state;
-                        for (size_t i = 0; i < 4; ++i) {
-                            Id result;
-                            if (which == kModes[0]) {
-                                result = c.F(Op::kFMin, state[i], values[i]);
-                            } else if (which == kModes[1]) {
-                                result = c.F(Op::kFMax, state[i], values[i]);
-                            } else {
-                                const Id finite =
-                                    c.Test(Op::kFOLt, c.F(Op::kFAbs, values[i]), c.Float(INFINITY));
-                                const Id base = c.Select(finite, values[i], c.Float(0));
-                                results[4 + i] = c.Select(is_first, base, state[4 + i]);
-                                const Id difference = c.F(Op::kFSub, values[i], results[4 + i]);
-                                result = c.Emit(Op::kFma, kF32, {weight, difference, state[i]});
-                            }
-                            results[i] = c.Select(counts, result, state[i]);
-                        }
-                        return results;
-                    });
+    return c.Switch(
+        c.Bits(flags_, hal::kSamplerReductionShift, 4), kModes, floats, [&](uint32_t which) {
+            Ids results = state;
+            for (size_t i = 0; i < 4; ++i) {
+                Id result;
+                if (which == kModes[0]) {
+                    result = c.F(Op::kFMin, state[i], values[i]);
+                } else if (which == kModes[1]) {
+                    result = c.F(Op::kFMax, state[i], values[i]);
+                } else if (c.IsOne(weight) && c.IsOne(is_first)) {
+                    // One texel is what the lines below come to.
+                    result = values[i];
+                    results[4 + i] = c.Float(0);
+                } else {
+                    const Id finite =
+                        c.Test(Op::kFOLt, c.F(Op::kFAbs, values[i]), c.Float(INFINITY));
+                    const Id base =
+                        IsFinite() ? values[i] : c.Select(finite, values[i], c.Float(0));
+                    results[4 + i] = c.Select(is_first, base, state[4 + i]);
+                    const Id difference = c.F(Op::kFSub, values[i], results[4 + i]);
+                    result = c.Emit(Op::kFma, kF32, {weight, difference, state[i]});
+                }
+                results[i] = c.Select(counts, result, state[i]);
+            }
+            return results;
+        });
 }
 
 }  // namespace fornax::kernel::spirv

@@ -73,6 +73,8 @@ class ImageSampling {
         Id second_weight;
     };
 
+    bool IsCompressed() const;
+    bool IsFinite() const;
     Id Flag(uint32_t bit);
     void FindPosition(const Inputs& inputs);
     void SelectFace(const Ids& direction, const Ids* gradient_x, const Ids* gradient_y);

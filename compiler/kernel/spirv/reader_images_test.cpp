@@ -99,7 +99,30 @@ struct Outcome {
     std::vector<uint8_t> stored = std::vector<uint8_t>(kTexels * 16);
 };
 
-void RunImages(const NamedFormat& format, bool named, Outcome& outcome) {
+// How a shader comes to know a format.
+enum class Knowledge { kNamed, kDescriptor, kRequest };
+
+// What the request can tell of the descriptors in a set's memory.
+std::vector<DescriptorWord> WordsOf(const ir::Kernel& kernel, const void* set) {
+    std::vector<DescriptorWord> words;
+    for (const DescriptorPlace& place : kernel.deciding_words) {
+        DescriptorWord word{.place = place};
+        std::memcpy(&word.value, static_cast<const std::byte*>(set) + place.offset_bytes,
+                    sizeof(word.value));
+        words.push_back(word);
+    }
+    return words;
+}
+
+uint32_t CountOf(const ir::Kernel& kernel, ir::Op op) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        count += kernel.inst(ir::InstId{i}).op == op ? 1 : 0;
+    }
+    return count;
+}
+
+void RunImages(const NamedFormat& format, Knowledge knowledge, Outcome& outcome) {
     std::vector<uint8_t> from(kTexels * 16);
     for (size_t i = 0; i < from.size(); ++i) {
         from[i] = static_cast<uint8_t>(i * 37 + i / 16 * 11);
@@ -125,7 +148,7 @@ void RunImages(const NamedFormat& format, bool named, Outcome& outcome) {
             image.scale[k] = hal::NormalizedScale(format.texel_class, bits[k]);
         }
     }
-    const Words module = CompileGlsl(ImageShader(format, named));
+    const Words module = CompileGlsl(ImageShader(format, knowledge == Knowledge::kNamed));
     CompileRequest request;
     request.spirv = module;
     request.layout.sets.resize(1);
@@ -139,6 +162,14 @@ void RunImages(const NamedFormat& format, bool named, Outcome& outcome) {
     }
     Result<ir::Kernel> kernel = ReadSpirv(request);
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    EXPECT_EQ(kernel->deciding_words.empty(), knowledge == Knowledge::kNamed);
+    if (knowledge == Knowledge::kRequest) {
+        request.known_words = WordsOf(*kernel, &set);
+        kernel = ReadSpirv(request);
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        EXPECT_TRUE(kernel->deciding_words.empty());
+        EXPECT_EQ(CountOf(*kernel, ir::Op::kSwitch), 0u);
+    }
     const void* sets[] = {&set};
     hal::DispatchFrame frame;
     frame.descriptor_sets = sets;
@@ -153,11 +184,13 @@ TEST(ReaderImages, NamedFormatsAreThoseOfDescriptors) {
     for (const NamedFormat& format : kFormats) {
         SCOPED_TRACE(format.name);
         Outcome named;
-        Outcome unnamed;
-        RunImages(format, true, named);
-        RunImages(format, false, unnamed);
-        EXPECT_EQ(named.texels, unnamed.texels);
-        EXPECT_EQ(named.stored, unnamed.stored);
+        RunImages(format, Knowledge::kNamed, named);
+        for (const Knowledge other : {Knowledge::kDescriptor, Knowledge::kRequest}) {
+            Outcome unnamed;
+            RunImages(format, other, unnamed);
+            EXPECT_EQ(named.texels, unnamed.texels);
+            EXPECT_EQ(named.stored, unnamed.stored);
+        }
         EXPECT_NE(named.stored, Outcome().stored);
     }
 }

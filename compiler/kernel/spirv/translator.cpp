@@ -283,6 +283,7 @@ Result<ir::Kernel> Translator::TranslateEntryPoint(const Inst& entry_point) {
     kernel_.subgroup_size = request_.options.subgroup_size;
     kernel_.robust_buffer_access = request_.options.robust_buffer_access;
     kernel_.push_constant_bytes = request_.layout.push_constant_bytes;
+    kernel_.known_words = request_.known_words;
     FORNAX_RETURN_IF_ERROR(ReadExecutionModes(entry_point));
     const Function* function = module_.FindFunction(entry_point[1]);
     if (!function || function->entry_label == 0 || !function->params.empty()) {
@@ -304,6 +305,11 @@ Result<ir::Kernel> Translator::TranslateEntryPoint(const Inst& entry_point) {
     if (sees_quads_ && !sees_subgroups_) {
         kernel_.subgroup_size = std::min(kernel_.subgroup_size, kLanesOfQuads);
     }
+    // How far heaps reach is only known when a kernel runs.
+    if (request_.layout.heaps || kernel_.deciding_words.size() > kMaxDecidingWords) {
+        kernel_.deciding_words.clear();
+    }
+    std::ranges::sort(kernel_.deciding_words);
     return std::move(kernel_);
 }
 

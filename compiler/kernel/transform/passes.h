@@ -79,6 +79,10 @@ bool ChainHalfSums(ir::Kernel& kernel);
 // vectors whose lanes share every quotient. True if there was any; Simplify should follow.
 bool VersionDivisions(ir::Kernel& kernel);
 
+// Gives each invocation one iteration of loops that all invocations run alike and whose iterations
+// have nothing to do with each other. True if there were any; PromoteLocals should follow.
+bool DistributeLoops(ir::Kernel& kernel);
+
 // All of the above, bounded. Kernels that went through the first half together compute the same, to
 // the last bit, whatever the second is made for. Values and instructions are numbered in the order
 // of the text afterwards.

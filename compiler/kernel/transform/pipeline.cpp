@@ -23,6 +23,10 @@ void RunFirstPasses(ir::Kernel& kernel, uint32_t vector_registers) {
         ReplaceTanhSums(kernel);
     }
     FuseSums(kernel);
+    if (DistributeLoops(kernel)) {
+        PromoteLocals(kernel);
+        Simplify(kernel);
+    }
     kernel.Compact();
 }
 
