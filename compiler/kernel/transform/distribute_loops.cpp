@@ -224,7 +224,12 @@ class DistributedLoops {
         });
     }
 
-    static bool AddAccess(Memory& memory, const Affine& offset, int64_t bytes) {
+    // Offsets of 32 bits do not come back to where another iteration was.
+    bool IsApart(const Affine& offset) const {
+        return offset.scale > 0 && offset.scale * static_cast<int64_t>(invocations_) <= INT32_MAX;
+    }
+
+    bool AddAccess(Memory& memory, const Affine& offset, int64_t bytes) const {
         if (!memory.offset) {
             memory.offset = offset;
             memory.low = offset.constant;
@@ -232,7 +237,7 @@ class DistributedLoops {
         }
         memory.low = std::min(memory.low, offset.constant);
         memory.high = std::max(memory.high, offset.constant + bytes);
-        return !offset.opaque && offset.scale > 0 && offset.scale == memory.offset->scale &&
+        return !offset.opaque && IsApart(offset) && offset.scale == memory.offset->scale &&
                offset.terms == memory.offset->terms && memory.high - memory.low <= offset.scale;
     }
 

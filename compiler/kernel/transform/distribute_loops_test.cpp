@@ -186,6 +186,18 @@ TEST(DistributeLoops, OthersStay) {
     }
 }
 
+// With 2^22 bytes between them the places of 1,024 iterations come round to the first one's.
+TEST(DistributeLoops, PlacesDoNotWrap) {
+    for (const uint32_t scale : {1u << 20, 1u << 22}) {
+        SumsKernel sums = {.count = "1024", .to = "imul %o, %scale"};
+        std::string text = sums.Text();
+        text.insert(text.find("%w:i32"), fmt::format("%scale:i32 = const {}\n", scale));
+        ir::Kernel kernel = Parsed(KernelText("", text));
+        kernel.workgroup_size[0] = 1024;
+        EXPECT_EQ(DistributeLoops(kernel), scale == 1u << 20);
+    }
+}
+
 // What the second binding gets is kept in a private variable meanwhile.
 TEST(DistributeLoops, ASumInABuffer) {
     constexpr char kSum[] = R"(
