@@ -420,7 +420,7 @@ TEST_F(BackgroundQueueTest, AnIdleProcessorIsUsed) {
     EXPECT_LT(little_begins.get(), nothing_begins.get());
 }
 
-// Of several the job goes first that pays, though others have run longer.
+// The job that pays goes first, though others have run longer.
 TEST_F(BackgroundQueueTest, OnABusyMachineWhatPaysGoesFirst) {
     is_idle_ = false;
     Add(1, 50ms, 100ms);

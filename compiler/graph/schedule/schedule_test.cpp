@@ -241,7 +241,7 @@ std::string RoundedBlocks(int rows) {
 
 TEST(Schedule, ValuesOfTheSameRowsComeFromOneKernel) {
     EXPECT_THAT(KernelsOf(RoundedBlocks(64)), ElementsAre("row [64] [64,64] [64]"));
-    // Of many rows the sum reads the codes: computing them again would take longer.
+    // With many rows the sum reads the codes: computing them again would take longer.
     EXPECT_THAT(KernelsOf(RoundedBlocks(512)), ElementsAre("row [512] [512,64]", "row [512]"));
 }
 
