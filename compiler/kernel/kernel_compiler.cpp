@@ -347,7 +347,9 @@ KernelPtr Compiler::Specialize(const CompileRequest& request, KernelPtr kernel) 
         tier_ == CompileTier::kQuick) {
         return kernel;
     }
-    const Hash128 key = Hash(request);
+    // Whether variants are stored is the request's.
+    const Hash128 key =
+        Hasher().Append(Hash(request)).Append(static_cast<uint32_t>(request.disk)).Finish();
     State& state = state_.Get();
     std::lock_guard lock(state.mutex);
     if (auto found = state.specialized.find(key); found != state.specialized.end()) {
@@ -394,7 +396,9 @@ void Compiler::AddVariant(State& state,
             }
         }
     };
-    state.background.Add({run_time, job});
+    // No baseline tier of it tells how long it takes.
+    constexpr std::chrono::milliseconds kUsually{100};
+    state.background.Add({run_time, job, kUsually});
 }
 
 // `kernel` may be null: then the cache is filled.

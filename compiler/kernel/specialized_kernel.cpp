@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "base/per_process.h"
@@ -42,14 +43,21 @@ class SignalsBlocked {
 }  // namespace
 
 SpecializedKernel::SpecializedKernel(std::shared_ptr<const CompiledKernel> common, bool waits)
-    : CompiledKernel(*common),
-      common_(std::move(common)),
-      waits_(waits),
-      process_(ProcessGeneration()) {
+    : common_(std::move(common)), waits_(waits), process_(ProcessGeneration()) {
     entry = Run;
     context = this;
-    scratch_bytes = ScratchForBoth(scratch_bytes);
-    serialized = {};
+    // What is serialized may be changing: it stays the common kernel's.
+    workgroup_size = common_->workgroup_size;
+    shared_bytes = common_->shared_bytes;
+    scratch_bytes = ScratchForBoth(common_->scratch_bytes);
+    used_sets = common_->used_sets;
+    independent_workgroups = common_->independent_workgroups;
+    interruptible = common_->interruptible;
+    name = common_->name;
+    deciding_words = common_->deciding_words;
+    cost = common_->cost;
+    from_disk_cache = common_->from_disk_cache;
+    storable = common_->storable;
     for (Variant& variant : variants_) {
         variant.values.resize(deciding_words.size());
     }
@@ -86,13 +94,10 @@ void SpecializedKernel::Run(const hal::DispatchFrame* dispatch,
 }
 
 // Among the first variants.
-SpecializedKernel::Variant* SpecializedKernel::FindIn(const hal::DispatchFrame& dispatch,
+SpecializedKernel::Variant* SpecializedKernel::FindIn(std::span<const uint32_t> words,
                                                       uint32_t count) const {
     for (uint32_t i = 0; i < count; ++i) {
-        const auto is_bound = [&](const DescriptorPlace& place, uint32_t value) {
-            return WordAt(dispatch, place) == value;
-        };
-        if (std::ranges::equal(deciding_words, variants_[i].values, is_bound)) {
+        if (std::ranges::equal(words, variants_[i].values)) {
             return &variants_[i];
         }
     }
@@ -100,24 +105,33 @@ SpecializedKernel::Variant* SpecializedKernel::FindIn(const hal::DispatchFrame& 
 }
 
 SpecializedKernel::Variant* SpecializedKernel::Find(const hal::DispatchFrame& dispatch) const {
+    // Read once, and here: a descriptor in memory that is not there is a fault of the kernel.
+    std::array<uint32_t, kMaxDecidingWords> read;
+    const std::span<uint32_t> words(read.data(), deciding_words.size());
+    std::ranges::transform(deciding_words, words.begin(),
+                           [&](const DescriptorPlace& place) { return WordAt(dispatch, place); });
     const uint32_t count = variant_count_.load(std::memory_order_acquire);
-    Variant* found = FindIn(dispatch, count);
-    return found || count == kMaxVariants ? found : Add(dispatch);
+    Variant* found = FindIn(words, count);
+    return found || count == kMaxVariants ? found : Add(words);
 }
 
-SpecializedKernel::Variant* SpecializedKernel::Add(const hal::DispatchFrame& dispatch) const {
+SpecializedKernel::Variant* SpecializedKernel::Add(std::span<const uint32_t> words) const {
     const SignalsBlocked blocked;
     std::lock_guard lock(mutex_);
     const uint32_t count = variant_count_.load(std::memory_order_relaxed);
-    Variant* found = FindIn(dispatch, count);
+    Variant* found = FindIn(words, count);
     if (found || count == kMaxVariants || !request_) {
         return found;
     }
     Variant& added = variants_[count];
-    std::ranges::transform(deciding_words, added.values.begin(),
-                           [&](const DescriptorPlace& place) { return WordAt(dispatch, place); });
+    std::ranges::copy(words, added.values.begin());
     variant_count_.store(count + 1, std::memory_order_release);
-    request_(count);
+    try {
+        request_(count);
+    } catch (const std::exception&) {
+        // Without memory for the request the common code stays.
+        added.decided.store(1, std::memory_order_release);
+    }
     return &added;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "compiler/kernel/compiled_kernel.h"
@@ -56,8 +57,9 @@ class SpecializedKernel : public CompiledKernel {
                     uint64_t first_workgroup,
                     uint64_t count);
     Variant* Find(const hal::DispatchFrame& dispatch) const;
-    Variant* FindIn(const hal::DispatchFrame& dispatch, uint32_t count) const;
-    Variant* Add(const hal::DispatchFrame& dispatch) const;
+    // By the values of deciding_words.
+    Variant* FindIn(std::span<const uint32_t> words, uint32_t count) const;
+    Variant* Add(std::span<const uint32_t> words) const;
     void WaitFor(const Variant& variant) const;
 
     const std::shared_ptr<const CompiledKernel> common_;

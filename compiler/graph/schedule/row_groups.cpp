@@ -22,6 +22,7 @@ constexpr int64_t kMostPointsTwice = 16384;
 constexpr size_t kMostValues = 4;
 // What is looked at to find the members of a group.
 constexpr size_t kMostReads = 128;
+constexpr size_t kMostRoots = 16;
 
 // A value's dimensions but for those of 1.
 std::vector<Expr> Dimensions(const Shape& shape) {
@@ -67,24 +68,30 @@ std::optional<int64_t> Volume(std::span<const Expr> dimensions) {
 RowGroups::RowGroups(const Graph& graph, std::vector<bool>& realized, bool serial)
     : graph_(graph),
       realized_(realized),
-      serial_(serial),
       place_(graph.values().size()),
       readers_(graph.values().size()),
       stored_(graph.values().size()) {
+    if (serial) {
+        return;
+    }
     size_t place = 0;
     for (const Node& node : graph.nodes()) {
         ++place;  // 0 is what no node computes
         for (const ValueId result : node.results) {
             place_[result.value()] = place;
         }
-        for (const ValueId operand : node.operands) {
-            readers_[operand.value()].push_back(&node);
+        const NodeClass node_class = Classify(graph, node).node_class;
+        if (node_class == NodeClass::kInline || node_class == NodeClass::kReduction) {
+            members_.emplace(&node, node_class);
+            for (const ValueId operand : node.operands) {
+                readers_[operand.value()].push_back(&node);
+            }
         }
     }
 }
 
 std::optional<KernelBuilder> RowGroups::KernelOf(const Node& node) {
-    if (serial_ || Classify(graph_, node).node_class != NodeClass::kReduction) {
+    if (!Reduces(node) || HasTiles(node)) {
         return std::nullopt;
     }
     std::vector<const Node*> group = {&node};
@@ -92,6 +99,9 @@ std::optional<KernelBuilder> RowGroups::KernelOf(const Node& node) {
     for (const Node* root : RootsThatRead(node.results[0])) {
         if (group.size() == kMostValues) {
             break;
+        }
+        if (Reduces(*root) && HasTiles(*root)) {
+            continue;
         }
         group.push_back(root);
         std::optional<KernelBuilder> grown = Build(group);
@@ -109,20 +119,35 @@ std::optional<KernelBuilder> RowGroups::KernelOf(const Node& node) {
     return kernel;
 }
 
-std::vector<const Node*> RowGroups::RootsThatRead(ValueId value) {
+bool RowGroups::Reduces(const Node& node) const {
+    const auto found = members_.find(&node);
+    return found != members_.end() && found->second == NodeClass::kReduction;
+}
+
+bool RowGroups::HasTiles(const Node& node) {
+    const ValueId value = node.results[0];
+    KernelBuilder builder(graph_, realized_, "", kMostScalars);
+    const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(value));
+    realized_[value.value()] = false;
+    builder.Store(value, index, builder.At(value, index));
+    realized_[value.value()] = true;
+    ChooseMapping(builder.kernel(), graph_.sizes());
+    const loop::Mapping mapping = builder.kernel().mapping;
+    return mapping == loop::Mapping::kProduct || mapping == loop::Mapping::kAttention;
+}
+
+std::vector<const Node*> RowGroups::RootsThatRead(ValueId value) const {
     const std::vector<Expr> rows = Dimensions(graph_.ShapeOf(value));
     std::vector<const Node*> roots;
     std::vector<ValueId> seen = {value};
     size_t reads = 0;
-    for (size_t i = 0; i < seen.size(); ++i) {
+    for (size_t i = 0; i < seen.size() && reads < kMostReads; ++i) {
         for (const Node* reader : readers_[seen[i].value()]) {
             if (++reads > kMostReads) {
                 break;
             }
-            const NodeClass node_class = Classify(graph_, *reader).node_class;
             const ValueId result = reader->results[0];
-            if ((node_class != NodeClass::kInline && node_class != NodeClass::kReduction) ||
-                std::ranges::find(seen, result) != seen.end()) {
+            if (std::ranges::find(seen, result) != seen.end()) {
                 continue;
             }
             if (realized_[result.value()]) {
@@ -136,6 +161,7 @@ std::vector<const Node*> RowGroups::RootsThatRead(ValueId value) {
     }
     std::ranges::sort(roots, {},
                       [&](const Node* root) { return place_[root->results[0].value()]; });
+    roots.resize(std::min(roots.size(), kMostRoots));
     return roots;
 }
 
@@ -164,8 +190,7 @@ std::optional<KernelBuilder> RowGroups::Build(const std::vector<const Node*>& gr
     }
     bool has_lanes = false;
     for (const Node* node : group) {
-        const bool reduces = Classify(graph_, *node).node_class == NodeClass::kReduction;
-        if (reduces && has_lanes && points > kMostPointsTwice) {
+        if (Reduces(*node) && has_lanes && points > kMostPointsTwice) {
             return std::nullopt;
         }
         has_lanes = has_lanes || Dimensions(graph_.ShapeOf(node->results[0])).size() > rows.size();
@@ -191,10 +216,11 @@ std::optional<KernelBuilder> RowGroups::Build(const std::vector<const Node*>& gr
     for (const Node* node : group) {
         realized_[node->results[0].value()] = true;
     }
-    loop::Kernel mapped = builder.kernel();
-    if (builder.size() > kMostScalars || !FitsOneKernel(mapped) ||
-        ChooseMapping(mapped, graph_.sizes()).Recomputes() ||
-        mapped.mapping != loop::Mapping::kRow || mapped.row_loops != rows.size()) {
+    loop::Kernel& kernel = builder.kernel();
+    if (builder.size() > kMostScalars || !FitsOneKernel(kernel) ||
+        ChooseMapping(kernel, graph_.sizes()).Recomputes() ||
+        kernel.mapping != loop::Mapping::kRow || kernel.row_loops != rows.size() ||
+        !builder.IsComputedOnce(first, graph_.sizes())) {
         return std::nullopt;
     }
     return builder;

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "compiler/graph/ir/graph.h"
 #include "compiler/graph/schedule/kernel_builder.h"
+#include "compiler/graph/schedule/realize.h"
 
 namespace fornax::graph {
 
@@ -29,16 +31,20 @@ class RowGroups {
   private:
     // The nodes whose values are in memory, have the dimensions of `value` first, and are computed
     // from it; in the graph's order. The nearest ones, if there are many.
-    std::vector<const Node*> RootsThatRead(ValueId value);
+    std::vector<const Node*> RootsThatRead(ValueId value) const;
+    bool Reduces(const Node& node) const;
+    // Whether the node's kernel by itself is a product or an attention, which goes by tiles.
+    bool HasTiles(const Node& node);
     std::optional<KernelBuilder> Build(const std::vector<const Node*>& group);
     // Whether all that the kernel loads is there when the node's step runs.
     bool HasOperands(const KernelBuilder& builder, const Node& node) const;
 
     const Graph& graph_;
     std::vector<bool>& realized_;
-    const bool serial_;
+    // Nodes that a kernel of rows may have. None for one processor.
+    std::map<const Node*, NodeClass> members_;
     std::vector<size_t> place_;                      // of the node that a value comes from
-    std::vector<std::vector<const Node*>> readers_;  // by value index
+    std::vector<std::vector<const Node*>> readers_;  // members, by value index
     std::vector<bool> stored_;                       // by value index
 };
 

@@ -245,6 +245,50 @@ TEST(Schedule, ValuesOfTheSameRowsComeFromOneKernel) {
     EXPECT_THAT(KernelsOf(RoundedBlocks(512)), ElementsAre("row [512] [512,64]", "row [512]"));
 }
 
+TEST(Schedule, AProductKeepsItsTiles) {
+    EXPECT_THAT(KernelsOf(R"(graph "wide" {
+    %0 = input "x" f32[512,512]
+    %1 = input "y" f32[512,512]
+    %2 = input "w" f32[512,512,4]
+    %3 = contract "product" (%0, %1) {a = "mk", b = "kn", result = "mn", accumulate = f32} : f32[512,512]
+    %4 = reshape "column" (%3) {shape = [512,512,1]} : f32[512,512,1]
+    %5 = broadcast "all" (%4) {shape = [512,512,4]} : f32[512,512,4]
+    %6 = map "scaled" (%2, %5) {function = mul} : f32[512,512,4]
+    output "p" %3
+    output "s" %6
+}
+)"),
+                ElementsAre("product [512,512]", "flat [512,512,4]"));
+}
+
+// A sum that each row reads at another row's place is computed once, by a kernel of its own.
+TEST(Schedule, SumsOfOtherRowsAreLoaded) {
+    EXPECT_THAT(KernelsOf(R"(graph "shifted" {
+    %0 = input "x" f32[64,128]
+    %1 = input "y" f32[64,32]
+    %2 = reduce "sum" (%0) {combine = sum, axes = [1]} : f32[64]
+    %3 = slice "reversed" (%2) {starts = [63], steps = [-1], shape = [64]} : f32[64]
+    %4 = reshape "column" (%3) {shape = [64,1]} : f32[64,1]
+    %5 = broadcast "all" (%4) {shape = [64,32]} : f32[64,32]
+    %6 = map "difference" (%1, %5) {function = sub} : f32[64,32]
+    output "s" %2
+    output "d" %6
+}
+)"),
+                ElementsAre("row [64]", "flat [64,32]"));
+}
+
+TEST(Schedule, ASumThatAStateKeeps) {
+    EXPECT_THAT(KernelsOf(R"(graph "kept" {
+    %0 = input "x" f32[64,128]
+    %1 = reduce "sum" (%0) {combine = sum, axes = [1]} : f32[64]
+    write_state "keep" (%1) {state = "total"}
+    output "s" %1
+}
+)"),
+                ElementsAre("row [64]", "flat [64]"));
+}
+
 // What one kernel uses twice at a point it computes once.
 TEST(Schedule, UsesInOneKernelAreOneRead) {
     EXPECT_THAT(KernelsOf(R"(graph "chain" {

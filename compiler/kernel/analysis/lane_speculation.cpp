@@ -29,7 +29,8 @@ using Found = std::optional<Speculation>;
 bool IsArithmetic(const ir::Instruction& inst) {
     return ir::HasProperty(inst.op, ir::kPure) && inst.op != Op::kIf && !inst.operands.empty() &&
            inst.op != Op::kLoadDescriptor && inst.op != Op::kLoadPush &&
-           inst.op != Op::kLoadConstant;
+           inst.op != Op::kLoadConstant && inst.op != Op::kBufferSize &&
+           inst.op != Op::kBufferAddress;
 }
 
 // A stride of `times` / `by` times as much, without a remainder. False if its factors get too
@@ -217,7 +218,7 @@ Found LaneSpeculation::OfVarying(ir::ValueId value) {
     }
     const bool loads = inst->op == Op::kLoadBuffer || inst->op == Op::kLoadShared;
     const bool pure = ir::HasProperty(inst->op, ir::kPure);
-    if (inst->operands.empty() || (!loads && !pure)) {
+    if (inst->operands.empty() || (!loads && !pure) || kernel_.type(value) == ir::Type::kBuffer) {
         return {};
     }
     std::vector<LaneForm> in;
@@ -365,6 +366,12 @@ Found LaneSpeculation::OfProduct(const ir::Instruction& inst,
     return {};
 }
 
+// Whether the value's type has the number, so that tests can be made in it.
+bool LaneSpeculation::HasRoomFor(ir::ValueId value, uint64_t number) const {
+    const uint32_t bits = ir::BitWidth(kernel_.type(value));
+    return bits >= 64 || (number >> bits) == 0;
+}
+
 // The base of the result is that of the operation on the dividend's base and `size`.
 Found LaneSpeculation::OfQuotient(ir::ValueId dividend,
                                   const LaneForm& in,
@@ -375,7 +382,7 @@ Found LaneSpeculation::OfQuotient(ir::ValueId dividend,
     if (!found) {
         return {};
     }
-    if (!AssumeNoWrap(*found, dividend, in, is_signed)) {
+    if (!HasRoomFor(dividend, size) || !AssumeNoWrap(*found, dividend, in, is_signed)) {
         return ByOwnLanes(std::move(found->lanes));
     }
     AssumeAligned(*found, dividend, in, size);
@@ -385,6 +392,9 @@ Found LaneSpeculation::OfQuotient(ir::ValueId dividend,
 // The remainder by a power of two, whatever wraps.
 Found LaneSpeculation::OfRemainder(ir::ValueId dividend, const LaneForm& in, uint64_t size) const {
     Found found = ByOperation(Remainder(in, static_cast<int64_t>(size)));
+    if (!HasRoomFor(dividend, size)) {
+        return ByOwnLanes(std::move(found->lanes));
+    }
     AssumeAligned(*found, dividend, in, size);
     return found;
 }
@@ -405,7 +415,9 @@ Found LaneSpeculation::OfDivision(const ir::Instruction& inst,
     if (!lanes) {
         return {};
     }
-    if (is_const ? size == 0 : is_signed) {
+    const uint32_t sign = ir::BitWidth(kernel_.type(inst.operands[1])) - 1;
+    const bool is_negative = is_signed && is_const && ((size >> sign) & 1) != 0;
+    if (is_const ? size == 0 || is_negative : is_signed) {
         return ByOwnLanes(std::move(lanes));
     }
     if (is_const) {

@@ -108,6 +108,7 @@ class LaneSpeculation {
     Found OfDivision(const ir::Instruction& inst, const std::vector<LaneForm>& in) const;
     Found OfAny(const std::vector<ir::ValueId>& values);
     std::vector<ir::ValueId> SourcesOf(ir::ValueId id) const;
+    bool HasRoomFor(ir::ValueId value, uint64_t number) const;
     bool AssumeNoWrap(Speculation& result,
                       ir::ValueId value,
                       const LaneForm& lanes,

@@ -128,7 +128,11 @@ AssumptionCheck::Common AssumptionCheck::OfOperation(const ir::Instruction& inst
         return common;  // strides are multiples of the divisor
     }
     if (inst.op == Op::kIAdd || inst.op == Op::kISub) {
-        return {common.base, strides[0]};  // of two rows it is the same
+        if (strides.size() == 2) {
+            // Of two rows it is the same, unless one has wrapped on its way.
+            Require(b_.CreateICmpEQ(strides[0], strides[1]));
+        }
+        return {common.base, strides[0]};
     }
     bases[0] = strides[0];
     return {common.base, EmitPureOp(b_, kernel_, on_bases, bases)[0]};
@@ -137,7 +141,13 @@ AssumptionCheck::Common AssumptionCheck::OfOperation(const ir::Instruction& inst
 // By the lanes' own values.
 AssumptionCheck::Common AssumptionCheck::Compare(ir::ValueId value, const LaneForm& lanes) {
     Value* vector = source_.vector(value);
-    llvm::Type* type = vector->getType()->getScalarType();
+    llvm::Type* own_type = vector->getType()->getScalarType();
+    llvm::Type* type = own_type;
+    if (own_type->isFloatingPointTy()) {
+        // Floats that are asked for are equal in all lanes: so are their bits.
+        type = b_.getIntNTy(own_type->getScalarSizeInBits());
+        vector = b_.CreateBitCast(vector, vector->getType()->getWithNewType(type));
+    }
     const auto count = static_cast<unsigned>(lanes.offsets.size());
     auto number = [&](int64_t bits) { return llvm::ConstantInt::getSigned(type, bits); };
     auto numbers = [&](const std::vector<int64_t>& by_lane) {
@@ -170,6 +180,7 @@ AssumptionCheck::Common AssumptionCheck::Compare(ir::ValueId value, const LaneFo
     wanted = b_.CreateAdd(b_.CreateVectorSplat(count, common.base), wanted);
     Value* bits = b_.CreateBitCast(b_.CreateICmpEQ(vector, wanted), b_.getIntNTy(count));
     Require(b_.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType())));
+    common.base = b_.CreateBitCast(common.base, own_type);
     return common;
 }
 

@@ -261,6 +261,12 @@ TEST(EmitSpeculated, EveryRule) {
          [](uint32_t i, uint32_t s) {
              return static_cast<uint32_t>(static_cast<int32_t>(i + s) / 48);
          }},
+        // Divisors below 0, which are large numbers without a sign.
+        {"%k:i32 = const 0xfffffffc %a:i32 = sdiv %i, %k %c:i32 = const 40 %b:i32 = iadd %a, %i "
+         "%d:i32 = iadd %b, %c %word:i32 = iadd %d, %s",
+         [](uint32_t i, uint32_t s) { return i - i / 4 + 40 + s; }},
+        {"%k:i32 = const 0xfffffffc %a:i32 = srem %i, %k %word:i32 = iadd %a, %s",
+         [](uint32_t i, uint32_t s) { return i % 4 + s; }},
         {"%k:i32 = iadd %s, %two %a:i32 = udiv %i, %k %word:i32 = iadd %a, %i",
          [](uint32_t i, uint32_t s) { return s + 2 == 0 ? UINT32_MAX : i / (s + 2) + i; }},
         {"%k:i32 = iadd %s, %two %word:i32 = urem %i, %k",
@@ -291,6 +297,16 @@ TEST(EmitSpeculated, EveryRule) {
          "%e:f32 = fsub %d, %h %m:i32 = ftos %e %n:i32 = smax %m, %two %k:i32 = const 40 "
          "%o2:i32 = smin %n, %k %word:i32 = iadd %o2, %s",
          [](uint32_t i, uint32_t s) { return std::clamp(i == 0 ? 0u : i - 1, 2u, 40u) + s; }},
+        // A float that all lanes read alike, if they divide alike.
+        {"%k:i32 = iadd %s, %two %q:i32 = udiv %i, %k %o4:i32 = and %q, %one %o5:i32 = shl %o4, "
+         "%two "
+         "%l:i32 = load_buffer %in, %o5 align(4) %x:f32 = utof %l %c:f32 = const 0.0 "
+         "%g:f32 = fmul %x, %c %m:i32 = ftou %g %word:i32 = iadd %m, %i",
+         [](uint32_t i, uint32_t s) { return s + 2 == 0 ? UINT32_MAX : i; }},
+        {"%k:i32 = iadd %s, %two %q:i32 = udiv %i, %k %o4:i32 = and %q, %one %o5:i32 = shl %o4, "
+         "%two "
+         "%x:f32 = load_buffer %in, %o5 align(4) %m:i32 = ftou %x %word:i32 = iadd %m, %i",
+         [](uint32_t i, uint32_t s) { return s + 2 == 0 ? UINT32_MAX : i; }},
         {"%a:i32 = umin %i, %s %word:i32 = umax %a, %two",
          [](uint32_t i, uint32_t s) { return std::max(std::min(i, s), 2u); }},
         {"%k:i32 = const 48 %a:i32 = smod %i, %k %word:i32 = iadd %a, %s",
@@ -323,15 +339,15 @@ TEST(EmitSpeculated, EveryRule) {
     };
     // A workgroup for each sum.
     const std::vector<uint32_t> sums = {
-        0,           1,           2,           3,           4,          16,      48,
-        61,          64,          96,          0xffc0u,     0xfff8u,    0x7ff8u, 0x7fffffc0u,
-        0x7ffffff0u, 0x80000000u, 0xfffffff8u, 0xfffffffeu, 0xffffffffu};
+        0,           1,           2,           3,           4,           16,         48,
+        61,          64,          96,          0xffc0u,     0xfff8u,     0x7ff8u,    0x7fffffc0u,
+        0x7ffffff0u, 0x80000000u, 0xfffffff8u, 0xfffffffeu, 0xffffffffu, 0x40000008u};
     const auto count = static_cast<uint32_t>(sums.size());
     constexpr uint32_t kSize = 256;
     const std::vector<uint32_t> in = Counting(kSize, 0x01020304);
     for (const Rule& rule : kRules) {
         const ir::Kernel kernel =
-            TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(76) robust", R"(
+            TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(80) robust", R"(
     %wx:i32 = builtin workgroup_id_x
     %i:i32 = builtin local_index
     %six:i32 = const 6

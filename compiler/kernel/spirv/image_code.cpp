@@ -320,11 +320,12 @@ Ids ImageCode::DecodeInt(std::span<const Id> raw, Id format) {
     return values;
 }
 
-// How many steps of a scale there are up to 1.
+// How many steps of a scale there are up to 1: a whole number, which the quotient may miss by a
+// bit.
 Id ImageCode::Inverse(Id scale) {
     uint64_t known = 0;
     if (!IsConst(scale, &known)) {
-        return F(Op::kFDiv, Float(1), scale);
+        return F(Op::kRoundEven, F(Op::kFDiv, Float(1), scale));
     }
     const auto value = std::bit_cast<float>(static_cast<uint32_t>(known));
     return Float(value == 0 ? 0.0f : std::round(1 / value));

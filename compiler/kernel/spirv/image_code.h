@@ -8,6 +8,7 @@
 // its class, whose cases are those of known formats.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <optional>
@@ -82,7 +83,8 @@ class ImageCode {
                Body&& body) {
         uint64_t known = 0;
         if (IsConst(selector, &known)) {
-            return body(static_cast<uint32_t>(known));
+            const bool is_case = std::ranges::find(cases, known) != cases.end();
+            return body(is_case ? static_cast<uint32_t>(known) : cases.back());
         }
         const ir::InstId inst = builder_.Append(ir::Op::kSwitch, {&selector, 1}, types);
         AddBlock(inst, [&] { return body(cases.back()); });

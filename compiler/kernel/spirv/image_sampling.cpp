@@ -42,11 +42,18 @@ bool ImageSampling::IsCompressed() const {
     return block_log2_.valid() && !(code_.IsConst(block_log2_, &block_log2) && block_log2 == 0);
 }
 
-// Whether no component can be infinite or a NaN.
+// Whether no component can be infinite or a NaN, as those of custom borders can.
 bool ImageSampling::IsFinite() const {
     uint64_t format_class = 0;
     if (!code_.IsConst(code_.Bits(place_.format, hal::kTexelClassShift, 8), &format_class)) {
         return false;
+    }
+    for (uint32_t i = 0; i < axes_; ++i) {
+        uint64_t mode = 0;
+        if (!code_.IsConst(code_.Bits(flags_, hal::kSamplerAddressShift + 4 * i, 4), &mode) ||
+            mode == static_cast<uint64_t>(hal::AddressMode::kClampToBorder)) {
+            return false;
+        }
     }
     const auto which = static_cast<hal::TexelClass>(format_class);
     return which != hal::TexelClass::kHalf && which != hal::TexelClass::kFloat;

@@ -195,6 +195,30 @@ TEST(ReaderImages, NamedFormatsAreThoseOfDescriptors) {
     }
 }
 
+// A descriptor that is not used, as one of another type in its place, may hold any format.
+TEST(ReaderImages, FormatsThatAnImageCannotHaveAreRead) {
+    for (uint32_t layout = 0; layout < 256; ++layout) {
+        SCOPED_TRACE(layout);
+        const NamedFormat format = {"", static_cast<L>(layout), C::kUint};
+        const Words module = CompileGlsl(ImageShader(format, false));
+        CompileRequest request;
+        request.spirv = module;
+        request.layout.sets.resize(1);
+        request.layout.sets[0].bindings = {
+            {.binding = 0},
+            {.binding = 1, .kind = BindingLayout::Kind::kStorageImage, .offset_bytes = 16},
+            {.binding = 2, .kind = BindingLayout::Kind::kStorageImage, .offset_bytes = 80}};
+        const Result<ir::Kernel> kernel = ReadSpirv(request);
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        for (const DescriptorPlace& place : kernel->deciding_words) {
+            request.known_words.push_back(
+                {.place = place, .value = layout << hal::kTexelLayoutShift});
+        }
+        const Result<ir::Kernel> known = ReadSpirv(request);
+        EXPECT_TRUE(known.ok()) << known.error().message;
+    }
+}
+
 // Runs one workgroup of a shader with words at binding 0 and one descriptor of the kind at
 // binding 1.
 template <typename Descriptor>

@@ -105,6 +105,37 @@ class DistributedLoops {
         return false;
     }
 
+    // Whether a test of what its block begins with is the only way out of the loop; `body` is what
+    // follows it in an iteration.
+    bool IsTestedFirst(InstId id, std::vector<InstId>& body) const {
+        const Instruction& loop = kernel_.inst(id);
+        const Block& begin = kernel_.block(loop.blocks[0]);
+        const Block& end = kernel_.block(loop.blocks[1]);
+        if (begin.insts.size() < 3) {
+            return false;
+        }
+        const Instruction& branch = kernel_.inst(begin.insts[1]);
+        if (branch.op != Op::kIf || !branch.results.empty() ||
+            kernel_.value(branch.operands[0]).inst != begin.insts[0]) {
+            return false;
+        }
+        const auto goes = [&](BlockId block, Op op) {
+            const Block& arm = kernel_.block(block);
+            return arm.insts.size() == 1 && kernel_.inst(arm.insts[0]).op == op &&
+                   (op == Op::kYield || kernel_.inst(arm.insts[0]).target == id);
+        };
+        const Instruction& last = kernel_.inst(begin.insts.back());
+        if (goes(branch.blocks[0], Op::kYield) && goes(branch.blocks[1], Op::kExit) &&
+            last.op == Op::kContinue) {
+            body.assign(begin.insts.begin() + 2, begin.insts.end() - 1);
+        } else if (!goes(branch.blocks[0], Op::kContinue) || !goes(branch.blocks[1], Op::kYield) ||
+                   last.op != Op::kExit || begin.insts.size() != 3) {
+            return false;
+        }
+        body.insert(body.end(), end.insts.begin(), end.insts.end() - 1);
+        return Leaves(id) == 2;
+    }
+
     // One test at the start, of the counter, and no other way out.
     std::optional<Counted> Find(InstId id) const {
         const Instruction& loop = kernel_.inst(id);
@@ -116,37 +147,12 @@ class DistributedLoops {
         const Block& begin = kernel_.block(loop.blocks[0]);
         const Block& end = kernel_.block(loop.blocks[1]);
         Counted found{.loop = id, .counter = begin.params[0], .body = {}};
-        if (begin.insts.size() < 3 || !end.params.empty()) {
+        if (!end.params.empty() || kernel_.type(found.counter) != Type::kI32 ||
+            !IsTestedFirst(id, found.body) || !Tests(kernel_.inst(begin.insts[0]), found.counter) ||
+            !CountsUp(kernel_.inst(end.insts.back()), found.counter)) {
             return {};
         }
-        const InstId branch_id = begin.insts[1];
-        const Instruction& branch = kernel_.inst(branch_id);
-        if (branch.op != Op::kIf || !branch.results.empty() ||
-            kernel_.value(branch.operands[0]).inst != begin.insts[0] ||
-            !Tests(kernel_.inst(begin.insts[0]), found.counter)) {
-            return {};
-        }
-        const auto goes = [&](BlockId block, Op op) {
-            const Block& arm = kernel_.block(block);
-            return arm.insts.size() == 1 && kernel_.inst(arm.insts[0]).op == op &&
-                   (op == Op::kYield || kernel_.inst(arm.insts[0]).target == id);
-        };
-        const Instruction& last = kernel_.inst(begin.insts.back());
-        uint32_t ways = 0;  // instructions that name the loop
-        if (goes(branch.blocks[0], Op::kContinue) && goes(branch.blocks[1], Op::kYield) &&
-            last.op == Op::kExit && begin.insts.size() == 3) {
-            ways = 2;
-        } else if (goes(branch.blocks[0], Op::kYield) && goes(branch.blocks[1], Op::kExit) &&
-                   last.op == Op::kContinue) {
-            ways = 2;
-            found.body.assign(begin.insts.begin() + 2, begin.insts.end() - 1);
-        } else {
-            return {};
-        }
-        found.body.insert(found.body.end(), end.insts.begin(), end.insts.end() - 1);
-        return CountsUp(kernel_.inst(end.insts.back()), found.counter) && Leaves(id) == ways
-                   ? std::optional(std::move(found))
-                   : std::nullopt;
+        return found;
     }
 
     bool Tests(const Instruction& test, ValueId counter) const {
@@ -317,8 +323,9 @@ class DistributedLoops {
             const Instruction& inside = kernel_.inst(parent);
             uint64_t first = 0;
             uint64_t count = 0;
+            std::vector<InstId> body;
             if (inside.op != Op::kLoop || inside.operands.empty() ||
-                !kernel_.IsConst(inside.operands[0], &first)) {
+                !kernel_.IsConst(inside.operands[0], &first) || !IsTestedFirst(parent, body)) {
                 return false;
             }
             const Block& begin = kernel_.block(inside.blocks[0]);

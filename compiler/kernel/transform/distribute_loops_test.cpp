@@ -198,9 +198,7 @@ TEST(DistributeLoops, PlacesDoNotWrap) {
     }
 }
 
-// What the second binding gets is kept in a private variable meanwhile.
-TEST(DistributeLoops, ASumInABuffer) {
-    constexpr char kSum[] = R"(
+constexpr char kSum[] = R"(
             %z:i32 = const 0
             %one:i32 = const 1
             %four:i32 = const 4
@@ -243,6 +241,9 @@ TEST(DistributeLoops, ASumInABuffer) {
             }
             return
 )";
+
+// What the second binding gets is kept in a private variable meanwhile.
+TEST(DistributeLoops, ASumInABuffer) {
     ir::Kernel kernel = Parsed(KernelText("", kSum));
     EXPECT_TRUE(DistributeLoops(kernel));
     ASSERT_TRUE(ir::Verify(kernel).ok()) << ir::PrintKernel(kernel);
@@ -285,6 +286,21 @@ TEST(DistributeLoops, ASumInABuffer) {
     Simplify(expected);
     expected.Compact();
     EXPECT_EQ(ir::PrintKernel(kernel), ir::PrintKernel(expected));
+}
+
+// A loop that may end before it comes to the sum reads and writes nothing that was not there.
+TEST(DistributeLoops, ASumThatMayNotBeReachedStaysInItsBuffer) {
+    std::string text = kSum;
+    text.insert(text.find("%column:i32"),
+                "%edge:bool = ule %eight, %start\nif %edge {\nexit @2\n}\n");
+    ir::Kernel kernel = Parsed(KernelText("", text));
+    EXPECT_TRUE(DistributeLoops(kernel));
+    EXPECT_TRUE(kernel.locals.empty());
+    text = kSum;
+    text.insert(text.find("exit @2"), "%edge:bool = ule %eight, %start\nif %edge {\nexit @2\n}\n");
+    kernel = Parsed(KernelText("", text));
+    EXPECT_TRUE(DistributeLoops(kernel));
+    EXPECT_TRUE(kernel.locals.empty());
 }
 
 TEST(DistributeLoops, AReturnInsideStays) {
