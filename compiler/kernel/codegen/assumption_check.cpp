@@ -129,7 +129,7 @@ AssumptionCheck::Common AssumptionCheck::OfOperation(const ir::Instruction& inst
     }
     if (inst.op == Op::kIAdd || inst.op == Op::kISub) {
         if (strides.size() == 2) {
-            // Of two rows it is the same, unless one has wrapped on its way.
+            // Two rows have the same stride, unless one has wrapped on its way.
             Require(b_.CreateICmpEQ(strides[0], strides[1]));
         }
         return {common.base, strides[0]};

@@ -206,5 +206,61 @@ TEST(EmitDivisions, ProductsByNegativeNumbers) {
     }
 }
 
+constexpr char kInvocations[] = R"(
+    %wx:i32 = builtin workgroup_id_x
+    %li:i32 = builtin local_index
+    %size:i32 = const 64
+    %first:i32 = imul %wx, %size
+    %i:i32 = iadd %first, %li
+    %s:i32 = load_push %zero align(4)
+)";
+
+// Quotients where rounding could take the next integer, by a divisor that is the same for all
+// lanes.
+TEST(EmitDivisions, ByUniformValuesAreExact) {
+    constexpr char kBody[] = R"(
+    %at:i32 = shl %i, %two
+    %x:i32 = load_buffer %in, %at align(4)
+    %q:i32 = OP %x, %s
+    store_buffer %out, %at, %q align(4)
+    return
+)";
+    const uint32_t most = std::numeric_limits<uint32_t>::max();
+    for (const bool is_signed : {false, true}) {
+        std::string body = kBody;
+        body.replace(body.find("OP"), 2, is_signed ? "sdiv" : "udiv");
+        const ir::Kernel kernel =
+            TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kInvocations, body);
+        for (const uint32_t divisor : {1u, 2u, 3u, 7u, 641u, 65535u, 65536u, 0x10001u, 0x7fffffffu,
+                                       0x80000001u, most - 1, most}) {
+            std::vector<uint32_t> in;
+            for (uint32_t i = 0; i < 64; ++i) {
+                // Multiples of the divisor, and one less and more; the largest multiples at the
+                // end.
+                const uint64_t multiple = i < 32 ? i / 3 : uint64_t{most} / divisor - (i - 32) / 3;
+                in.push_back(static_cast<uint32_t>(multiple * divisor + i % 3 - 1));
+            }
+            if (is_signed) {
+                in[5] = 0x80000001u;
+            }
+            ForEachWidth(kernel, {in, std::vector<uint32_t>(64, 7)}, {.push_constants = {divisor}},
+                         [&](const Buffers& results) {
+                             for (uint32_t i = 0; i < 64; ++i) {
+                                 uint32_t wanted = in[i] / divisor;
+                                 if (is_signed) {
+                                     const auto x = static_cast<int32_t>(in[i]);
+                                     const auto d = static_cast<int32_t>(divisor);
+                                     if (d == -1 && x == std::numeric_limits<int32_t>::min()) {
+                                         continue;
+                                     }
+                                     wanted = static_cast<uint32_t>(x / d);
+                                 }
+                                 ASSERT_EQ(results[1][i], wanted) << in[i] << " / " << divisor;
+                             }
+                         });
+        }
+    }
+}
+
 }  // namespace
 }  // namespace fornax::kernel
