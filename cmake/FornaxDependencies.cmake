@@ -125,6 +125,10 @@ target_include_directories(fornax_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 # LLVM_DEFINITIONS (_GNU_SOURCE, __STDC_LIMIT_MACROS, ...) says nothing to a C++20 compiler, and GCC takes no
 # precompiled header where they are defined.
 target_link_libraries(fornax_llvm INTERFACE ${FORNAX_LLVM_LIBRARIES})
+if(FORNAX_LLD)
+    # Debian's archives have lost which addresses are compared, and lld warns of each file.
+    target_link_options(fornax_llvm INTERFACE -Wl,--icf=none)
+endif()
 # Not in programs: there it would hide the sanitisers' malloc from the shared libraries as well.
 target_link_options(fornax_llvm INTERFACE
     $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>:-Wl,--exclude-libs,ALL>)
@@ -133,4 +137,7 @@ add_library(fornax::llvm ALIAS fornax_llvm)
 add_library(fornax_llvm_target_parser INTERFACE)
 target_include_directories(fornax_llvm_target_parser SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 target_link_libraries(fornax_llvm_target_parser INTERFACE LLVMTargetParser)
+if(FORNAX_LLD)
+    target_link_options(fornax_llvm_target_parser INTERFACE -Wl,--icf=none)
+endif()
 add_library(fornax::llvm_target_parser ALIAS fornax_llvm_target_parser)

@@ -45,6 +45,8 @@ if(FORNAX_LLD)
         get_filename_component(FORNAX_LLD_DIR ${FORNAX_LLD_REAL} DIRECTORY)
         add_link_options(-B${FORNAX_LLD_DIR} -fuse-ld=lld)
     endif()
+    # Functions of the same code become one, unless their address is compared: the libraries of a wheel get smaller.
+    add_link_options(-Wl,--icf=safe)
 endif()
 
 add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers -ffunction-sections -fdata-sections)
