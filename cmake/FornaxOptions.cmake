@@ -46,7 +46,10 @@ if(FORNAX_LLD)
         add_link_options(-B${FORNAX_LLD_DIR} -fuse-ld=lld)
     endif()
     # Functions of the same code become one, unless their address is compared: the libraries of a wheel get smaller.
-    add_link_options(-Wl,--icf=safe)
+    # The sanitisers' archives do not say of which functions it is, and lld warns of each of their files.
+    if(NOT FORNAX_SANITIZE)
+        add_link_options(-Wl,--icf=safe)
+    endif()
 endif()
 
 add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers -ffunction-sections -fdata-sections)
