@@ -319,7 +319,7 @@ Status Compiler::FinishTiered(State& state,
     if (kernel) {
         if (full.facts.scratch_bytes > kernel->scratch_bytes) {
             return Error{ErrorCode::kInternal,
-                         "Its full code needs " + std::to_string(full.facts.scratch_bytes) +
+                         "Its optimized tier needs " + std::to_string(full.facts.scratch_bytes) +
                              " bytes of scratch, and " + std::to_string(kernel->scratch_bytes) +
                              " are set aside."};
         }
@@ -341,8 +341,8 @@ Compiler::State::~State() {
 }
 
 KernelPtr Compiler::Specialize(const CompileRequest& request, KernelPtr kernel) {
-    // What counts its regions is not made for speed, and quick code is for a look at its own
-    // faults.
+    // What counts its regions is not made for speed, and FORNAX_TIER=0 is there to look for faults
+    // of the baseline tier.
     if (kernel->deciding_words.empty() || request.spirv.empty() || request.options.timed ||
         tier_ == CompileTier::kQuick) {
         return kernel;
@@ -546,9 +546,10 @@ Result<CompileTier> ChooseTier() {
     if (*tier == "1") {
         return CompileTier::kFull;
     }
-    return Error{ErrorCode::kUnsupported, "FORNAX_TIER is \"" + *tier +
-                                              "\"; it can be 0 (quick code), 1 (full code) or "
-                                              "unset."};
+    return Error{ErrorCode::kUnsupported,
+                 "FORNAX_TIER is \"" + *tier +
+                     "\"; it can be 0 (baseline tier), 1 (optimized tier) or "
+                     "unset."};
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ class TieredKernelTest : public testing::Test {
 TEST_F(TieredKernelTest, BothCodesComputeTheSame) {
     const auto quick = Compile(*MakeCompiler("0"));
     const std::vector<uint32_t> bits = RunBits(*quick);
-    EXPECT_FALSE(IsStored()) << "quick code must not stay";
+    EXPECT_FALSE(IsStored()) << "the baseline tier must not stay";
     const auto full = Compile(*MakeCompiler("1"));
     EXPECT_FALSE(full->from_disk_cache);
     EXPECT_EQ(RunBits(*full), bits);
@@ -215,7 +215,7 @@ TEST_F(TieredKernelTest, FullCodeReplacesQuickCode) {
     const auto kernel = Compile(*compiler);
     const std::vector<uint32_t> bits = RunBits(*kernel);
     auto* tiered = dynamic_cast<const TieredKernel*>(kernel.get());
-    ASSERT_NE(tiered, nullptr) << "the kernel is too short for quick code";
+    ASSERT_NE(tiered, nullptr) << "the kernel is too short for a baseline tier";
     EXPECT_FALSE(kernel->Serialized().empty());  // waits
     EXPECT_TRUE(tiered->is_full());
     EXPECT_EQ(RunBits(*kernel), bits);

@@ -206,15 +206,6 @@ TEST(EmitDivisions, ProductsByNegativeNumbers) {
     }
 }
 
-constexpr char kInvocations[] = R"(
-    %wx:i32 = builtin workgroup_id_x
-    %li:i32 = builtin local_index
-    %size:i32 = const 64
-    %first:i32 = imul %wx, %size
-    %i:i32 = iadd %first, %li
-    %s:i32 = load_push %zero align(4)
-)";
-
 // Quotients where rounding could take the next integer, by a divisor that is the same for all
 // lanes.
 TEST(EmitDivisions, ByUniformValuesAreExact) {
@@ -230,7 +221,7 @@ TEST(EmitDivisions, ByUniformValuesAreExact) {
         std::string body = kBody;
         body.replace(body.find("OP"), 2, is_signed ? "sdiv" : "udiv");
         const ir::Kernel kernel =
-            TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kInvocations, body);
+            TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kInvocationsOf64, body);
         for (const uint32_t divisor : {1u, 2u, 3u, 7u, 641u, 65535u, 65536u, 0x10001u, 0x7fffffffu,
                                        0x80000001u, most - 1, most}) {
             std::vector<uint32_t> in;

@@ -9,15 +9,6 @@
 namespace fornax::kernel {
 namespace {
 
-constexpr char kPrologue[] = R"(
-    %wx:i32 = builtin workgroup_id_x
-    %li:i32 = builtin local_index
-    %size:i32 = const 64
-    %first:i32 = imul %wx, %size
-    %i:i32 = iadd %first, %li
-    %s:i32 = load_push %zero align(4)
-)";
-
 // out[i] = in[i % s * (count / s) + i / s], or with the roles of the two exchanged.
 std::string Permutation(bool stores) {
     return std::string(R"(
@@ -61,7 +52,8 @@ TEST(EmitSpeculated, RowsOfAnyLengthAndOrder) {
     for (const char* attributes : {"workgroup_size(64, 1, 1) push_constants(16)",
                                    "workgroup_size(64, 1, 1) push_constants(16) robust"}) {
         for (const bool stores : {false, true}) {
-            const ir::Kernel kernel = TwoBufferKernel(attributes, kPrologue, Permutation(stores));
+            const ir::Kernel kernel =
+                TwoBufferKernel(attributes, kInvocationsOf64, Permutation(stores));
             for (const Case& at :
                  {Case{64, 256, {64, 1}}, Case{100, 250, {100, 1}}, Case{16, 256, {1, 16}},
                   Case{7, 256, {9, 1}}, Case{64, 256, {96, 1}}, Case{1, 130, {1, 5}}}) {
@@ -111,7 +103,7 @@ TEST(EmitSpeculated, BlocksBehindASumThatIsShifted) {
 )";
     const ir::Kernel kernel =
         TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4) robust",
-                        std::string(kPrologue) + "    %one:i32 = const 1\n", kBody);
+                        std::string(kInvocationsOf64) + "    %one:i32 = const 1\n", kBody);
     const std::vector<uint32_t> in = Counting(100, 0x01020304);
     for (const uint32_t sum : {0u, 8u, 64u, 3u, 70u, 0xfffffff8u, 0xfffffffdu}) {
         ForEachWidth(kernel, {in, std::vector<uint32_t>(128, 7)},
@@ -150,8 +142,9 @@ TEST(EmitSpeculated, HalvesOfWordsInBlocks) {
     return
 )";
     for (const char* robust : {"", " robust"}) {
-        const ir::Kernel kernel = TwoBufferKernel(
-            std::string("workgroup_size(64, 1, 1) push_constants(4)") + robust, kPrologue, kBody);
+        const ir::Kernel kernel =
+            TwoBufferKernel(std::string("workgroup_size(64, 1, 1) push_constants(4)") + robust,
+                            kInvocationsOf64, kBody);
         const std::vector<uint32_t> in = Counting(*robust ? 100 : 400, 0x01020304);
         for (const uint32_t sum : {0u, 4u, 64u, 3u, 70u}) {
             ForEachWidth(
@@ -197,8 +190,9 @@ TEST(EmitSpeculated, WordsInBlocks) {
     return
 )";
     for (const char* robust : {"", " robust"}) {
-        const ir::Kernel kernel = TwoBufferKernel(
-            std::string("workgroup_size(64, 1, 1) push_constants(4)") + robust, kPrologue, kBody);
+        const ir::Kernel kernel =
+            TwoBufferKernel(std::string("workgroup_size(64, 1, 1) push_constants(4)") + robust,
+                            kInvocationsOf64, kBody);
         std::vector<uint32_t> in = Counting(*robust ? 300 : 1000);
         for (uint32_t& word : in) {
             word *= word;
@@ -410,8 +404,8 @@ TEST(EmitSpeculated, RowsOfBlocks) {
     return
 )";
     constexpr uint32_t kWords = 300;
-    const ir::Kernel kernel =
-        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4) robust", kPrologue, kBody);
+    const ir::Kernel kernel = TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4) robust",
+                                              kInvocationsOf64, kBody);
     const std::vector<uint32_t> in = Counting(kWords, 0x01020304);
     for (const uint32_t stride : {8u, 16u, 64u, 96u, 9u, 30u, 120u, 0x80000000u, 0xfffffff8u}) {
         std::vector<uint32_t> expected(kWords, 7);
@@ -432,7 +426,7 @@ TEST(EmitSpeculated, RowsOfBlocks) {
 // each other or one more, and are then at places of their own.
 TEST(EmitSpeculated, WhatALoopLeftOver) {
     const ir::Kernel kernel =
-        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(8) robust", kPrologue, R"(
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(8) robust", kInvocationsOf64, R"(
     %one:i32 = const 1
     %four:i32 = const 4
     %stride:i32 = const 128
@@ -500,7 +494,7 @@ TEST(EmitSpeculated, PlacesOutOfTables) {
          {"%t:i32 = load_constant %place align(4)", "%t:i32 = load_push %behind align(4)",
           "%low:i32, %t:i32 = umul_extended %which, %large"}) {
         ir::Kernel kernel = TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(20)",
-                                            kPrologue, std::string(R"(
+                                            kInvocationsOf64, std::string(R"(
     %four:i32 = const 4
     %three:i32 = const 3
     %large:i32 = const 2147483648
@@ -535,7 +529,7 @@ TEST(EmitSpeculated, PlacesOutOfTables) {
 
 TEST(EmitSpeculated, LanesThatAreNotInUseDecideNothing) {
     const ir::Kernel kernel = TwoBufferKernel(
-        "workgroup_size(32, 1, 1) subgroup_size(64) push_constants(4)", kPrologue, R"(
+        "workgroup_size(32, 1, 1) subgroup_size(64) push_constants(4)", kInvocationsOf64, R"(
     %none:i32 = lshr %li, %li
     %at:i32 = shl %li, %two
     switch %none default {

@@ -20,6 +20,16 @@ ir::Kernel TwoBufferKernel(const std::string& attributes,
                            std::string_view prologue,
                            std::string_view body);
 
+// A prologue for workgroups of 64: `%i` counts all invocations, `%s` is the first push constant.
+inline constexpr char kInvocationsOf64[] = R"(
+    %wx:i32 = builtin workgroup_id_x
+    %li:i32 = builtin local_index
+    %size:i32 = const 64
+    %first:i32 = imul %wx, %size
+    %i:i32 = iadd %first, %li
+    %s:i32 = load_push %zero align(4)
+)";
+
 // first, first + 1, ...
 std::vector<uint32_t> Counting(uint32_t count, uint32_t first = 100);
 
