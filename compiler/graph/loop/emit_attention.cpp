@@ -187,22 +187,6 @@ void AttentionEmitter::Multiply(Id sums, uint32_t rows, uint32_t depth, Id b, co
     }
 }
 
-template <typename Body>
-void AttentionEmitter::ForEach(uint32_t rows, uint32_t columns, const Body& body) {
-    const uint32_t invocations = e_.target_.subgroup_size;
-    const Id end = e_.U(rows * columns);
-    b_.For(e_.U(0), end, e_.U(invocations), {}, [&](Id base, std::span<const Id>) -> Ids {
-        const Id index = b_.Add(base, e_.lane_);
-        const auto point = [&] {
-            e_.OpenScope();
-            body(b_.UDiv(index, e_.U(columns)), b_.UMod(index, e_.U(columns)));
-            e_.CloseScope();
-        };
-        b_.If(rows * columns % invocations == 0 ? b_.True() : b_.ULess(index, end), point);
-        return {};
-    });
-}
-
 Id AttentionEmitter::ValueOrZero(Id inside, ScalarId scalar) {
     return b_.If(
         inside,
@@ -475,7 +459,7 @@ bool Emitter::EmitAttention() {
         }
     }
     AttentionEmitter emitter(*this, *attention);
-    if (!target_.matrices_f32 || !emitter.RunTiles()) {
+    if (!emitter.RunFewQueries() && (!target_.matrices_f32 || !emitter.RunTiles())) {
         emitter.RunSerially();
     }
     return true;

@@ -7,10 +7,12 @@
 // products are loaded as matrices where they lie, if they lie so; those of a tile that is not whole
 // and all others are computed into workgroup memory, with 0 where there is nothing.
 //
-// Devices without matrices of f32 give each query to an invocation, key after key.
+// A few queries, as a token has, go another way (emit_attention_few.cpp). Devices without matrices
+// of f32 give each query to an invocation, key after key.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -33,6 +35,9 @@ class AttentionEmitter {
 
     // False if the tiles do not fit into workgroup memory.
     bool RunTiles();
+
+    // False if there are many queries, or values that do not lie side by side.
+    bool RunFewQueries();
 
     // Each invocation computes a query.
     void RunSerially();
@@ -132,6 +137,23 @@ class AttentionEmitter {
     // A denominator below 0 is that of a row without keys.
     void EmitStores(Id sum, Id denominator);
 
+    // --- emit_attention_few.cpp
+    struct Part {
+        uint32_t begin, end;
+    };
+    void EmitFewQueries();
+    // Runs code with the variables of one query, of one key, or of this invocation's column in a
+    // chunk, which may not be inside of the values.
+    void AtQuery(uint32_t query, const std::function<void()>& code);
+    Ids AtKey(Id key, const std::function<Ids()>& code);
+    Id AtColumn(uint32_t chunk, const std::function<Id(Id)>& code);
+    Ids FewScores();
+    void EmitFewKeys(Id first, Id count);
+    // Adds `count` values from key `first` on, times their exponentials, to the sums of these
+    // queries and chunks of columns.
+    void AddFewValues(Part queries, Part chunks, Id first, Id count);
+    void EmitFewResults();
+
     // --- emit_attention_serial.cpp
     void EmitSerial(Id m);
 
@@ -151,7 +173,24 @@ class AttentionEmitter {
     // far, one number a query, and what is computed of keys [key][depth] and values [key][n].
     Id queries_ = 0, scores_ = 0, factors_ = 0, greatest_ = 0, denominators_ = 0, staged_ = 0;
     uint32_t values_at_ = 0;      // in staged_
-    Id sums_ = 0, products_ = 0;  // private arrays of matrices
+    Id sums_ = 0, products_ = 0;  // private arrays of matrices; of few queries: [query][chunk]
+    uint32_t chunks_ = 0;         // of as many columns as there are invocations
 };
+
+template <typename Body>
+void AttentionEmitter::ForEach(uint32_t rows, uint32_t columns, const Body& body) {
+    const uint32_t invocations = e_.target_.subgroup_size;
+    const Id end = e_.U(rows * columns);
+    b_.For(e_.U(0), end, e_.U(invocations), {}, [&](Id base, std::span<const Id>) -> Ids {
+        const Id index = b_.Add(base, e_.lane_);
+        const auto point = [&] {
+            e_.OpenScope();
+            body(b_.UDiv(index, e_.U(columns)), b_.UMod(index, e_.U(columns)));
+            e_.CloseScope();
+        };
+        b_.If(rows * columns % invocations == 0 ? b_.True() : b_.ULess(index, end), point);
+        return {};
+    });
+}
 
 }  // namespace fornax::graph::loop

@@ -93,6 +93,20 @@ class Attentions : public test::KernelCheck {
         }
         CheckOn(kernel, sizes, buffers, Tolerance{2e-5, 1});
     }
+    static size_t MatrixProducts(const std::string& text) {
+        Target target;
+        target.matrices_f32 = true;
+        target.subgroup_arithmetic = true;
+        target.max_workgroup_memory = 65536;
+        const Result<Module> module = EmitSpirv(Parse(text), target);
+        EXPECT_TRUE(module.ok()) << text;
+        size_t products = 0;
+        for (size_t i = 5; module.ok() && i < module->words.size(); i += module->words[i] >> 16) {
+            const auto op = static_cast<spv::Op>(module->words[i] & 0xffff);
+            products += op == spv::Op::OpCooperativeMatrixMulAddKHR ? 1 : 0;
+        }
+        return products;
+    }
     using Buffers = test::Buffers;
 };
 
@@ -133,29 +147,55 @@ TEST_F(Attentions, OfMultiplesOfASymbol) {
     CheckIt(text, {{Symbol("s"), 2}});
 }
 
-// -inf is no part of the sum; a row of nothing else is NaN, as by the definition.
 // Tiles get smaller until they fit into workgroup memory.
 TEST_F(Attentions, OfLargeHeads) {
-    Target target;
-    target.matrices_f32 = true;
-    target.max_workgroup_memory = 65536;
     for (const int depth : {128, 192, 256}) {
         for (const char* keys : {"70", "64"}) {
             const std::string text = Text("", "40", keys, depth, depth, kByRows, kByRows);
-            const Result<Module> module = EmitSpirv(Parse(text), target);
-            ASSERT_TRUE(module.ok()) << module.error().message;
-            size_t products = 0;
-            for (size_t i = 5; i < module->words.size(); i += module->words[i] >> 16) {
-                const auto op = static_cast<spv::Op>(module->words[i] & 0xffff);
-                products += op == spv::Op::OpCooperativeMatrixMulAddKHR ? 1 : 0;
-            }
-            EXPECT_GT(products, 0U) << text;
+            EXPECT_GT(MatrixProducts(text), 0U) << text;
         }
     }
     // The interpreter computes each score for each result.
     CheckIt(Text("", "17", "17", 256, 2, kByRows, kByRows), {});
     CheckIt(Text("", "17", "2", 256, 256, kByRows, kByRows), {});
     CheckIt(Text("", "17", "16", 16, 256, kByRows, kByRows), {});
+}
+
+// Up to eight queries go without matrices where values lie side by side.
+TEST_F(Attentions, OfFewQueries) {
+    const int sizes[][4] = {{1, 1, 16, 32},  {8, 70, 20, 33}, {3, 64, 64, 64}, {5, 31, 7, 100},
+                            {1, 96, 32, 96}, {2, 33, 4, 250}, {2, 40, 1, 32}};
+    for (const auto& [m, keys, depth, n] : sizes) {
+        for (const char* key : {kByRows, kByColumns}) {
+            const std::string text =
+                Text("", std::to_string(m), std::to_string(keys), depth, n, key, kByRows);
+            EXPECT_EQ(MatrixProducts(text), 0U) << text;
+            CheckIt(text, {});
+        }
+    }
+    EXPECT_GT(MatrixProducts(Text("", "9", "64", 64, 64, kByRows, kByRows)), 0U);
+    EXPECT_GT(MatrixProducts(Text("", "8", "64", 64, 64, kByRows, kByColumns)), 0U);
+    const std::string symbolic = Text("  sizes s in 0..4096\n", "3", "s", 16, 40, kByRows, kByRows);
+    for (const int s : {0, 1, 32, 47, 100}) {
+        CheckIt(symbolic, {{Symbol("s"), s}});
+    }
+    const std::string whole =
+        Text("  sizes s in 0..4096\n", "4", "32 * s", 16, 40, kByRows, kByRows);
+    for (const int s : {0, 1, 3}) {
+        CheckIt(whole, {{Symbol("s"), s}});
+    }
+}
+
+// -inf is no part of the sum; a row of nothing else is NaN, as by the definition.
+TEST_F(Attentions, OfFewQueriesWithMaskedKeys) {
+    constexpr float kNever = -std::numeric_limits<float>::infinity();
+    const std::string text = Text("", "8", "70", 16, 32, kByRows, kByRows);
+    for (const int columns : {1, 12, 30}) {
+        CheckIt(text, {}, kNever, columns);
+        CheckIt(text, {}, -1e9F, columns);
+    }
+    CheckIt(text, {}, std::numeric_limits<float>::quiet_NaN(), 4);
+    CheckIt(text, {}, -kNever, 4);
 }
 
 TEST_F(Attentions, WithMaskedKeys) {

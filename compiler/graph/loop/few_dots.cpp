@@ -2,10 +2,7 @@
 #include "compiler/graph/loop/few_dots.h"
 
 namespace fornax::graph::loop {
-namespace {
 
-// Whether neighbours along the loop have the same place or follow each other in all loads that an
-// operand needs, and some follow each other.
 bool LiesAlong(const Kernel& kernel, ScalarId operand, const Loop& loop, const Domain& domain) {
     const std::vector<bool> needed = Needed(kernel, {&operand, 1});
     bool any = false;
@@ -28,8 +25,6 @@ bool LiesAlong(const Kernel& kernel, ScalarId operand, const Loop& loop, const D
     }
     return any;
 }
-
-}  // namespace
 
 bool HasFewDots(const Kernel& kernel, const Scope& scope, const Product& product) {
     const std::optional<int64_t> rows = PointsOf(product.m).constant();

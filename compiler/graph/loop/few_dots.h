@@ -14,6 +14,10 @@ inline constexpr int64_t kLeastDotDepth = 256;
 // Points of the innermost loop, which the invocations take.
 inline constexpr int64_t kLeastDotRun = 16;
 
+// Whether neighbours along the loop have the same place or follow each other in all loads that an
+// operand needs, and some follow each other. The domain has the kernel's sizes and variables.
+bool LiesAlong(const Kernel& kernel, ScalarId operand, const Loop& loop, const Domain& domain);
+
 // Whether the product has at most so many rows, sums of f32 that are long enough to share, and
 // operands whose neighbours in k lie side by side.
 bool HasFewDots(const Kernel& kernel, const Scope& scope, const Product& product);
