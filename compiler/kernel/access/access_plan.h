@@ -28,6 +28,7 @@ struct AccessMemory {
     bool has_margins = false;   // hal::kSharedMemoryMargin on both sides may be read and written
     bool ends_exactly = false;  // nothing behind the last element's end may be read
     bool prefetches = false;    // a prefetch of what later accesses touch is worth it
+    bool each_lane = false;     // it knows where: also for loads of lanes that are far apart
 };
 
 struct AccessTarget {

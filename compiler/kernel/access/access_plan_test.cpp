@@ -158,6 +158,13 @@ TEST(AccessPlan, PrefetchesWholeRuns) {
     EXPECT_EQ(PlanOf({.offset = apart, .count = 4, .is_store = true, .memory = memory}),
               "transposed: 4 x 4 bytes at 0, 1024, 2048, 3072, ... 16 in all; can stay packed; "
               "prefetched lines: 16; cost 24");
+    EXPECT_EQ(PlanOf({.offset = apart, .count = 4, .memory = memory}),
+              "transposed: 4 x 4 bytes at 0, 1024, 2048, 3072, ... 16 in all; can stay packed; "
+              "cost 24");
+    EXPECT_EQ(
+        PlanOf({.offset = apart, .count = 4, .memory = {.prefetches = true, .each_lane = true}}),
+        "transposed: 4 x 4 bytes at 0, 1024, 2048, 3072, ... 16 in all; can stay packed; "
+        "prefetched lines: 16; cost 24");
 }
 
 }  // namespace

@@ -109,10 +109,33 @@ Value* Emitter::NextWorkgroupDistance(const ir::Instruction& load) {
     return rereads_[load.results[0].index] ? WorkgroupDistance(load.operands[1]) : nullptr;
 }
 
+// A loop between barriers goes from tile to tile, and a loop in it that reads a tile asks for the
+// next one meanwhile: behind the barriers no load begins before the tile is done. PrefetchPlan does
+// this for loads that are in no further loop.
+Value* Emitter::NextTileDistance(const ir::Instruction& load) {
+    auto is_loop = [&](const Construct& construct) {
+        return kernel_.inst(construct.inst).op == Op::kLoop;
+    };
+    const auto inner = std::ranges::find_if(constructs_, [&](const Construct& construct) {
+        return is_loop(construct) && !construct.workgroup_level;
+    });
+    const Construct* tiles = nullptr;
+    for (auto around = constructs_.begin(); around != inner; ++around) {
+        tiles = is_loop(*around) ? &*around : tiles;
+    }
+    if (inner == constructs_.end() || !tiles || rereads_[load.results[0].index]) {
+        return nullptr;
+    }
+    return Distance(index_.AlongIteration(load.operands[1], tiles->inst));
+}
+
 // i64: how far apart the places are that neighbouring workgroups access. Null if it is unknown, or
 // 0.
 Value* Emitter::WorkgroupDistance(ir::ValueId offset) {
-    const IndexExpr step = index_.AlongWorkgroupX(offset);
+    return Distance(index_.AlongWorkgroupX(offset));
+}
+
+Value* Emitter::Distance(IndexExpr step) {
     uint32_t budget = kMostStepOperations;
     return step.valid() && index_.algebra().AsConstant(step) != 0 ? IndexValue(step, budget)
                                                                   : nullptr;

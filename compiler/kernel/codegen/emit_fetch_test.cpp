@@ -134,6 +134,44 @@ TEST(Fetch, TheNextWorkgroupsRow) {
     EXPECT_EQ(Fetches(RowKernel(row, "")), Count(0, 0));
 }
 
+// A loop over tiles of 16 rows, and in it one over the rows of 512 bytes.
+std::string TilesKernel(const std::string& between) {
+    return "%one:i32 = const 1\n"
+           "%sixteen:i32 = const 16\n"
+           "%row:i32 = const 512\n"
+           "%end:i32 = load_push %zero align(4)\n"
+           "%f:f32 = const 0.0\n"
+           "loop @0 (%t:i32 = %zero) {\n"
+           "    %c:bool = ult %t, %end\n"
+           "    if %c { yield } else { exit @0 }\n" +
+           between +
+           "    %s:f32 = loop @1 (%k:i32 = %zero, %sum:f32 = %f) {\n"
+           "        %d:bool = ult %k, %sixteen\n"
+           "        if %d { yield } else { exit @1 %sum }\n"
+           "        %m:i32 = iadd %t, %k\n"
+           "        %first:i32 = imul %m, %row\n"
+           "        %p:i32 = iadd %first, %o\n"
+           "        %x:f32 = load_buffer %a, %p align(4)\n"
+           "        %more:f32 = fadd %sum, %x\n"
+           "        continue @1 %more\n"
+           "    } continuing (%next:f32) {\n"
+           "        %l:i32 = iadd %k, %one\n"
+           "        next %l, %next\n"
+           "    }\n"
+           "    store_shared %o, %s align(4)\n"
+           "    continue @0\n"
+           "} continuing () {\n"
+           "    %u:i32 = iadd %t, %sixteen\n"
+           "    next %u\n"
+           "}\n";
+}
+
+TEST(Fetch, TheNextTilesRows) {
+    EXPECT_EQ(Fetches(TilesKernel("    barrier\n")), Count(1, 0));
+    EXPECT_NE(LlvmIr(TilesKernel("    barrier\n")).find("i64 8192"), std::string::npos);
+    EXPECT_EQ(Fetches(TilesKernel("")), Count(0, 0));
+}
+
 // Rows of blocks that only one workgroup reads, found by speculation. The next workgroup's row may
 // be any distance away, and this one too short for the processor to see it coming.
 TEST(Fetch, RowsThatGoByOnce) {

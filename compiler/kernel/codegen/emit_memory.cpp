@@ -428,6 +428,10 @@ void Emitter::EmitMemory(const ir::Instruction& inst) {
             MemoryRegion region = BufferRegion(inst, operands[0]);
             region.prefetch_distance =
                 FollowsProducts() ? WorkgroupDistance(operands[1]) : NextWorkgroupDistance(inst);
+            if (!region.prefetch_distance) {
+                region.prefetch_distance = NextTileDistance(inst);
+                region.each_lane = region.prefetch_distance != nullptr;
+            }
             region.prefetches = !region.is_volatile &&
                                 (fetches_loads_ || ComputesMuch() || region.prefetch_distance);
             EmitLoad(inst, region, operands[1]);

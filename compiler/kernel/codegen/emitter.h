@@ -483,7 +483,9 @@ class Emitter {
     llvm::Value* IndexValue(const IndexTerm& term, uint32_t& budget);
     bool FollowsProducts();
     llvm::Value* NextWorkgroupDistance(const ir::Instruction& load);
+    llvm::Value* NextTileDistance(const ir::Instruction& load);
     llvm::Value* WorkgroupDistance(ir::ValueId offset);
+    llvm::Value* Distance(IndexExpr step);
     bool DiffersByWorkgroup(ir::ValueId value);
 
     // --- emit_lane_reads.cpp ---
