@@ -61,6 +61,20 @@ class TakenApart(unittest.TestCase):
             torch._dynamo.reset()
             self.check(function, a)
 
+    def test_exponentials_are_as_exact_as_torchs(self):
+        # What is left of larger numbers is as exact as these, so the greatest of a matrix is the measure.
+        x = torch.rand(200, 5, 5, generator=torch.Generator().manual_seed(1)) * 18 - 9
+        exact = torch.linalg.matrix_exp(x.double())
+        compiled = torch.compile(torch.linalg.matrix_exp, fullgraph=True,
+                                 backend=fornax.torch.Backend(strict=True, options={"cache": False}))
+
+        def errors(result):
+            return ((result - exact).abs().amax((1, 2)) / exact.abs().amax((1, 2))).sort().values
+
+        ours, theirs = errors(compiled(x)), errors(torch.linalg.matrix_exp(x))
+        self.assertLess(ours[100], 1.5 * theirs[100])
+        self.assertLess(ours[-1], 2 * theirs[-1])
+
     def test_a_singular_matrix_raises_what_torch_raises(self):
         backend = fornax.torch.Backend(strict=True, options={"cache": False})
         compiled = torch.compile(torch.linalg.inv, backend=backend, fullgraph=True)

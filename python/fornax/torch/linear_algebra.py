@@ -71,14 +71,15 @@ def linalg_pinv(A, *, atol=None, rtol=None, hermitian=False):
 
 @own("linalg_matrix_exp")
 def linalg_matrix_exp(A):
-    # A Taylor polynomial of A / 2^s, where s keeps the norm below 1/2, and s squarings.
+    # A Taylor polynomial of A / 2^s, where s keeps the norm below 2, and s squarings, each of which doubles the
+    # error: a longer polynomial is more exact than more squarings.
     most = 12
     norm = A.abs().sum(-2).amax(-1)[..., None, None] if A.numel() else A.new_zeros(())
-    count = torch.ceil(torch.log2(torch.clamp(norm, min=2**-20))).clamp(0, most - 1) + 1
+    count = (torch.ceil(torch.log2(torch.clamp(norm, min=2**-20))) - 1).clamp(0, most)
     x = A * torch.exp2(-count)
     identity = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape)
     result = identity
-    for i in range(18 if A.dtype == torch.float64 else 10, 0, -1):
+    for i in range(27 if A.dtype in (torch.float64, torch.complex128) else 16, 0, -1):
         result = identity + (x @ result) / i
     for i in range(most):
         result = torch.where(count > i, result @ result, result)
