@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/frontends/torch/import_quantised.h"
 #include "compiler/frontends/torch/operator_families.h"
 #include "compiler/graph/build/activations.h"
 #include "compiler/graph/build/attention.h"
@@ -14,12 +15,17 @@ namespace {
 
 namespace map = graph::map;
 
+Val Multiply(Val a, Val b) {
+    const std::optional<Val> y = ProductOfIntegers(a, b);
+    return y ? *y : graph::MatMul(a, b);
+}
+
 void ImportMm(Node& node) {
-    node.Out(graph::MatMul(node.In("self"), node.In("mat2")));
+    node.Out(Multiply(node.In("self"), node.In("mat2")));
 }
 
 void ImportMatmul(Node& node) {
-    node.Out(graph::MatMul(node.In("self"), node.In("other")));
+    node.Out(Multiply(node.In("self"), node.In("other")));
 }
 
 void ImportDot(Node& node) {
@@ -41,7 +47,7 @@ bool IsZero(const Operand& number) {
 // Narrow floats are multiplied as they are and added up in f32, which the result is then in.
 Val Product(Val a, Val b) {
     const ElementType type = a.element(), compute = graph::ComputeType(type);
-    return compute == type ? graph::MatMul(a, b) : graph::MatMul(a, b, compute);
+    return compute == type ? Multiply(a, b) : graph::MatMul(a, b, compute);
 }
 
 // beta * self + alpha * a b, rounded once.
@@ -82,7 +88,7 @@ void ImportLinear(Node& node) {
     Val weight = node.In("weight");
     weight = weight.rank() < 2 ? weight : graph::TransposeMatrix(weight);
     if (!node.Has("bias")) {
-        return node.Out(graph::MatMul(x, weight));
+        return node.Out(Multiply(x, weight));
     }
     node.Out(Product(x, weight) + node.As("bias", compute));
 }

@@ -1,6 +1,7 @@
 // Tensors out of numbers, copies and conversions.
 #include <fmt/format.h>
 
+#include "compiler/frontends/torch/import_quantised.h"
 #include "compiler/frontends/torch/operator_families.h"
 #include "compiler/graph/build/activations.h"
 
@@ -58,7 +59,7 @@ void ImportCopy(Node& node) {
 
 // Conversions of floats to integers: torch's are C's, the same as ours in range.
 void ImportToCopy(Node& node) {
-    node.Out(node.In("self"));
+    node.Out(FloatsOfCodes(node.In("self"), node.ResultType().element));
 }
 
 // The same bits as another type of the same width.
@@ -74,7 +75,7 @@ void ImportBitcast(Node& node) {
 }
 
 void ImportConvert(Node& node) {
-    node.Out(node.In(node.Has("self") ? "self" : "a"));
+    node.Out(FloatsOfCodes(node.In(node.Has("self") ? "self" : "a"), node.ResultType().element));
 }
 
 constexpr OperatorEntry kOperators[] = {

@@ -2,6 +2,7 @@
 #include <cassert>
 #include <map>
 
+#include "compiler/frontends/torch/import_quantised.h"
 #include "compiler/frontends/torch/operator_families.h"
 
 namespace fornax::torch_frontend {
@@ -28,7 +29,7 @@ std::vector<std::span<const OperatorEntry>> OperatorFamilies() {
             IndexOperators(),      NormalisationOperators(), ProductOperators(),
             WindowOperators(),     PadOperators(),           ResampleOperators(),
             RecurrentOperators(),  SignalOperators(),        LinearAlgebraOperators(),
-            BackwardOperators()};
+            BackwardOperators(),   QuantisedOperators()};
 }
 
 ImportFunction FindOperator(std::string_view target) {

@@ -18,6 +18,8 @@ namespace {
 constexpr int64_t kMaxFoldedElements = int64_t{1} << 22;
 // A result with many more elements than its operands is better computed where it is needed.
 constexpr int64_t kMaxFoldedGrowth = 4;
+// Repeating more elements is a view that costs nothing, and their copies would be in memory.
+constexpr int64_t kMaxRepeated = 4096;
 
 class Simplifier {
   public:
@@ -267,6 +269,10 @@ class Simplifier {
                 count *= dim;
             }
             result_elements += count;
+        }
+        if (Is<op::Broadcast>(node.operation) && result_elements > operand_elements &&
+            result_elements > kMaxRepeated) {
+            return OkStatus();
         }
         if (result_elements > kMaxFoldedElements ||
             (result_elements > 64 && result_elements > kMaxFoldedGrowth * operand_elements)) {
