@@ -10,6 +10,28 @@
 #include "driver/pipeline_layout.h"
 
 namespace fornax::driver {
+namespace {
+
+// Where in a set's memory the descriptors of a write end.
+uint64_t EndOf(std::span<const DescriptorBinding> bindings, const VkWriteDescriptorSet& write) {
+    const DescriptorBinding& binding = FindBinding(bindings, write.dstBinding);
+    return binding.offset_bytes +
+           binding.SizeOf(uint64_t{write.dstArrayElement} + write.descriptorCount);
+}
+
+// VUID-VkWriteDescriptorSet-dstArrayElement-00321. Pushed descriptors lie in memory of the host's,
+// where a write beyond their end would damage what the process has there.
+bool CheckPushedEnd(CommandBuffer& commands, const PipelineLayout::Set& set, uint64_t end_bytes) {
+    if (end_bytes <= set.size_bytes) {
+        return true;
+    }
+    commands.Error(Fail(commands, VK_ERROR_VALIDATION_FAILED_EXT,
+                        "Descriptors were pushed up to byte {} of a set that has {} bytes.",
+                        end_bytes, set.size_bytes));
+    return false;
+}
+
+}  // namespace
 
 FORNAX_ENTRY_POINT(void)
 vkCmdBindPipeline(VkCommandBuffer command_buffer, VkPipelineBindPoint, VkPipeline pipeline) {
@@ -92,12 +114,16 @@ vkCmdPushDescriptorSet2(VkCommandBuffer command_buffer, const VkPushDescriptorSe
     if (!(info->stageFlags & VK_SHADER_STAGE_COMPUTE_BIT)) {
         return;
     }
+    auto& commands = *FromHandle<CommandBuffer>(command_buffer);
     const auto& layout = *FromHandle<PipelineLayout>(info->layout);
-    const DescriptorStorage storage{
-        layout.sets()[info->set].bindings,
-        FromHandle<CommandBuffer>(command_buffer)->PushDescriptors(layout, info->set)};
+    const PipelineLayout::Set& set = layout.sets()[info->set];
+    const DescriptorStorage storage{set.bindings, commands.PushDescriptors(layout, info->set)};
     for (uint32_t i = 0; i < info->descriptorWriteCount; ++i) {
-        WriteDescriptors(storage, info->pDescriptorWrites[i]);
+        const VkWriteDescriptorSet& write = info->pDescriptorWrites[i];
+        if (!CheckPushedEnd(commands, set, EndOf(set.bindings, write))) {
+            return;
+        }
+        WriteDescriptors(storage, write);
     }
 }
 
@@ -122,10 +148,12 @@ vkCmdPushDescriptorSet(VkCommandBuffer command_buffer,
 FORNAX_ENTRY_POINT(void)
 vkCmdPushDescriptorSetWithTemplate2(VkCommandBuffer command_buffer,
                                     const VkPushDescriptorSetWithTemplateInfo* info) {
+    auto& commands = *FromHandle<CommandBuffer>(command_buffer);
     const auto& layout = *FromHandle<PipelineLayout>(info->layout);
-    FromHandle<DescriptorUpdateTemplate>(info->descriptorUpdateTemplate)
-        ->Apply(FromHandle<CommandBuffer>(command_buffer)->PushDescriptors(layout, info->set),
-                info->pData);
+    const auto& update = *FromHandle<DescriptorUpdateTemplate>(info->descriptorUpdateTemplate);
+    if (CheckPushedEnd(commands, layout.sets()[info->set], update.end_bytes())) {
+        update.Apply(commands.PushDescriptors(layout, info->set), info->pData);
+    }
 }
 
 FORNAX_ENTRY_POINT(void)

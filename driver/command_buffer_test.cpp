@@ -240,6 +240,33 @@ class PushDescriptorTest : public DispatchTest {
                                   &write);
     }
 
+    // Of so many buffers, whose structures begin at an offset.
+    VkDescriptorUpdateTemplate MakeTemplate(uint32_t count, size_t offset) {
+        const VkDescriptorUpdateTemplateEntry entry{.descriptorCount = count,
+                                                    .descriptorType = kStorage,
+                                                    .offset = offset,
+                                                    .stride = sizeof(VkDescriptorBufferInfo)};
+        const VkDescriptorUpdateTemplateCreateInfo info{
+            .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO,
+            .descriptorUpdateEntryCount = 1,
+            .pDescriptorUpdateEntries = &entry,
+            .templateType = VK_DESCRIPTOR_UPDATE_TEMPLATE_TYPE_PUSH_DESCRIPTORS_KHR,
+            .pipelineBindPoint = VK_PIPELINE_BIND_POINT_COMPUTE,
+            .pipelineLayout = push_layout_,
+            .set = 0};
+        VkDescriptorUpdateTemplate made = VK_NULL_HANDLE;
+        EXPECT_EQ(vkCreateDescriptorUpdateTemplate(device_, &info, nullptr, &made), VK_SUCCESS);
+        return made;
+    }
+
+    // A recording that the commands make fail.
+    template <typename Record>
+    void RecordExpectingError(Record&& record) {
+        Begin(commands_);
+        record(commands_);
+        EXPECT_EQ(vkEndCommandBuffer(commands_), VK_ERROR_VALIDATION_FAILED_EXT);
+    }
+
     VkPipelineLayout push_layout_ = VK_NULL_HANDLE;
     VkPipeline push_pipeline_ = VK_NULL_HANDLE;
 };
@@ -263,20 +290,7 @@ TEST_F(PushDescriptorTest, EachDispatchSeesWhatWasPushedBefore) {
 }
 
 TEST_F(PushDescriptorTest, TemplatesPush) {
-    const VkDescriptorUpdateTemplateEntry entry{.descriptorCount = 2,
-                                                .descriptorType = kStorage,
-                                                .offset = 8,
-                                                .stride = sizeof(VkDescriptorBufferInfo)};
-    const VkDescriptorUpdateTemplateCreateInfo info{
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO,
-        .descriptorUpdateEntryCount = 1,
-        .pDescriptorUpdateEntries = &entry,
-        .templateType = VK_DESCRIPTOR_UPDATE_TEMPLATE_TYPE_PUSH_DESCRIPTORS_KHR,
-        .pipelineBindPoint = VK_PIPELINE_BIND_POINT_COMPUTE,
-        .pipelineLayout = push_layout_,
-        .set = 0};
-    VkDescriptorUpdateTemplate update = VK_NULL_HANDLE;
-    ASSERT_EQ(vkCreateDescriptorUpdateTemplate(device_, &info, nullptr, &update), VK_SUCCESS);
+    const VkDescriptorUpdateTemplate update = MakeTemplate(2, 8);
     struct {
         uint64_t unrelated;
         VkDescriptorBufferInfo infos[2];
@@ -288,6 +302,25 @@ TEST_F(PushDescriptorTest, TemplatesPush) {
         vkCmdDispatch(commands, 4, 1, 1);
     });
     EXPECT_EQ(Ran(records_), 4u);
+    vkDestroyDescriptorUpdateTemplate(device_, update, nullptr);
+}
+
+// They lie in memory of the host's, which a write beyond their end would damage.
+TEST_F(PushDescriptorTest, AWriteBeyondTheSetIsRefused) {
+    RecordExpectingError([&](VkCommandBuffer commands) {
+        vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, push_pipeline_);
+        PushBuffer(commands, 0, records_.buffer);
+        PushBuffer(commands, 2, records_.buffer);
+    });
+}
+
+TEST_F(PushDescriptorTest, ATemplateBeyondTheSetIsRefused) {
+    const VkDescriptorUpdateTemplate update = MakeTemplate(3, 0);
+    const std::array<VkDescriptorBufferInfo, 3> infos{};
+    RecordExpectingError([&](VkCommandBuffer commands) {
+        vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, push_pipeline_);
+        vkCmdPushDescriptorSetWithTemplateKHR(commands, update, push_layout_, 0, infos.data());
+    });
     vkDestroyDescriptorUpdateTemplate(device_, update, nullptr);
 }
 

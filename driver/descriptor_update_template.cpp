@@ -35,6 +35,9 @@ DescriptorUpdateTemplate::DescriptorUpdateTemplate(Device& device,
                            binding.inline_block()
                                ? from.dstArrayElement + uint32_t{sizeof(hal::BufferDescriptor)}
                                : from.dstArrayElement * binding.descriptor_bytes();
+                       const uint64_t written =
+                           binding.SizeOf(uint64_t{from.dstArrayElement} + from.descriptorCount);
+                       end_bytes_ = std::max(end_bytes_, binding.offset_bytes + written);
                        return Entry{
                            .binding = binding,
                            .type = from.descriptorType,

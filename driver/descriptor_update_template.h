@@ -31,9 +31,12 @@ class DescriptorUpdateTemplate : public DeviceObject {
 
     // Writes the descriptors that `data` holds into a set's memory (DescriptorStorage::memory).
     void Apply(std::byte* set_memory, const void* data) const;
+    // Behind the last byte of a set's memory that it writes.
+    uint64_t end_bytes() const { return end_bytes_; }
 
   private:
     uint32_t entry_count_;
+    uint64_t end_bytes_ = 0;
 };
 
 }  // namespace fornax::driver
