@@ -1,6 +1,6 @@
 // Reads FORNAX_COMPAT. What the modes change is where it belongs: queue_family.cpp,
 // supported_api.cpp, physical_device_limits.cpp, physical_device_properties.cpp, format.cpp,
-// image.cpp and absent.cpp.
+// image.cpp, absent.cpp and device.cpp.
 #include "driver/compat.h"
 
 #include <algorithm>
@@ -34,6 +34,8 @@ ParsedCompatModes ParseCompatModes(std::string_view text) {
             parsed.modes.graphics = true;
         } else if (word == "conformance") {
             parsed.modes.conformance = true;
+        } else if (word == "bounds") {
+            parsed.modes.bounds = true;
         } else if (!word.empty()) {
             parsed.unknown_words.emplace_back(word);
         }
@@ -48,7 +50,7 @@ const CompatModes& GetCompatModes() {
         if (!parsed.unknown_words.empty()) {
             LogWarning(
                 "FORNAX_COMPAT has the unknown word{} '{}', which changes nothing; the words are "
-                "graphics and conformance, separated by commas.",
+                "graphics, conformance and bounds, separated by commas.",
                 parsed.unknown_words.size() > 1 ? "s" : "",
                 fmt::join(parsed.unknown_words, "', '"));
         }

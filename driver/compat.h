@@ -14,6 +14,9 @@ struct CompatModes {
     bool graphics = false;
     // A conformance version, though no results were submitted.
     bool conformance = false;
+    // Every device has robustBufferAccess enabled, for programs that access buffers beyond their
+    // end.
+    bool bounds = false;
 };
 
 struct ParsedCompatModes {

@@ -14,6 +14,7 @@ TEST(CompatWords, NothingIsShownUnasked) {
         const ParsedCompatModes parsed = ParseCompatModes(text);
         EXPECT_FALSE(parsed.modes.graphics) << text;
         EXPECT_FALSE(parsed.modes.conformance) << text;
+        EXPECT_FALSE(parsed.modes.bounds) << text;
         EXPECT_THAT(parsed.unknown_words, IsEmpty()) << text;
     }
 }
@@ -25,7 +26,9 @@ TEST(CompatWords, WordsAreSeparatedByCommas) {
     parsed = ParseCompatModes(" conformance ,\tgraphics,");
     EXPECT_TRUE(parsed.modes.graphics);
     EXPECT_TRUE(parsed.modes.conformance);
+    EXPECT_FALSE(parsed.modes.bounds);
     EXPECT_THAT(parsed.unknown_words, IsEmpty());
+    EXPECT_TRUE(ParseCompatModes("bounds").modes.bounds);
 }
 
 TEST(CompatWords, UnknownWordsAreNamed) {

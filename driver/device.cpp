@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "driver/chain.h"
+#include "driver/compat.h"
 #include "driver/cost_recorder.h"
 #include "driver/entry_point.h"
 #include "driver/extensions.h"
@@ -34,6 +35,7 @@ VkResult Device::Init(const VkDeviceCreateInfo& info) {
         EnableExtensions(physical_device_, AllDeviceExtensions(), SupportedApi().device,
                          {info.ppEnabledExtensionNames, info.enabledExtensionCount}, api_.device));
     FORNAX_RETURN_IF_FAILED(ReadEnabledFeatures(physical_device_, info, features_));
+    features_.robustBufferAccess |= GetCompatModes().bounds;
     const auto* cache_control = FindInChain<VkDevicePipelineBinaryInternalCacheControlKHR>(
         info.pNext, VK_STRUCTURE_TYPE_DEVICE_PIPELINE_BINARY_INTERNAL_CACHE_CONTROL_KHR);
     internal_cache_disabled_ = cache_control && cache_control->disableInternalCache;

@@ -119,7 +119,7 @@ void AddExecCommand(CLI::App& app, std::vector<std::string> command) {
     const auto compat = std::make_shared<std::string>();
     exec->add_option(kCompatOption, *compat,
                      "What to show to programs that refuse a device for compute, as FORNAX_COMPAT: "
-                     "graphics, conformance, or both with a comma between");
+                     "graphics, conformance, bounds, or several with commas between");
     exec->callback([command, compat] { Exec(command, *compat); });
     CLI::App* ggml = app.add_subcommand("ggml", "Run a program of ggml on the Fornax device");
     ggml->footer(kGgmlExamples);
