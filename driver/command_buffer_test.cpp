@@ -240,7 +240,7 @@ class PushDescriptorTest : public DispatchTest {
                                   &write);
     }
 
-    // Of so many buffers, whose structures begin at an offset.
+    // The template writes so many buffers, whose structures begin at an offset.
     VkDescriptorUpdateTemplate MakeTemplate(uint32_t count, size_t offset) {
         const VkDescriptorUpdateTemplateEntry entry{.descriptorCount = count,
                                                     .descriptorType = kStorage,

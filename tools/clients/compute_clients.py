@@ -1,46 +1,44 @@
 #!/usr/bin/env python3
 """Runs programs that use Vulkan or WebGPU to compute, as their makers ship them, on Fornax and on lavapipe, and prints one table.
 
-Usage: compute_clients.py [--peer MANIFEST] [--json FILE] [--list] [CLIENT...]
+Usage: compute_clients.py [--warm-up] [--peer MANIFEST] [--json FILE] [--list] [CLIENT...]
 
-Each client is installed from its registry into a folder of its own below .clients/ (FORNAX_CLIENTS names another place). CLIENTS
-below is the one place to add one: what it installs, what FORNAX_COMPAT it needs, and its program in compute/, which prints a line of
-JSON for each case (compute/case_runner.py). Exits with 1 if a case is wrong on Fornax.
+Each client is installed from its registry into a folder of its own below .clients/ (FORNAX_CLIENTS names another place) by
+client_setup.py. CLIENTS below is the one place to add one: what it installs, what FORNAX_COMPAT it needs, and its program in compute/,
+which prints a line of JSON for each case (compute/case_runner.py). Exits with 1 if a case is wrong on Fornax.
 """
 
 import argparse
-import dataclasses
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
+from client_setup import (Client, build_kompute, command_of, environment_of, folder_of, install, python_of, suite_lavapipe,
+                          suite_of)
 from programs import ROOT, default_folder, table
 
 PROGRAMS = Path(__file__).resolve().parent / "compute"
-TIMEOUT_SECONDS = 500
-
-
-@dataclasses.dataclass(frozen=True)
-class Client:
-    title: str
-    program: str  # in compute/
-    python_packages: tuple[str, ...] = ()
-    node_packages: tuple[str, ...] = ()
-    compat: str = ""  # FORNAX_COMPAT
-    environment: tuple[tuple[str, str], ...] = ()
-    # More arguments of the program, from a folder for files that it needs.
-    arguments: Callable[[Path], list[str]] = lambda folder: []
+TIMEOUT_SECONDS = 900
 
 
 def webgpu_files(folder: Path) -> list[str]:
     """What dawn_cases.mjs reads, and where its packages are."""
     subprocess.run([python_of("wgpu"), PROGRAMS / "webgpu_cases.py", folder], check=True)
     return [str(folder), str(folder_of("dawn"))]
+
+
+def ffmpeg_files(folder: Path) -> list[str]:
+    return [str(folder), str(suite_of("ffmpeg")), str(suite_lavapipe("ffmpeg"))]
+
+
+def gguf_models(folder: Path) -> list[str]:
+    """Models of one type each, and beside them their weights in f16."""
+    for name, options in (("f16", ()), ("f16.exact", ()), ("q4_0", ("--type", "q4_0")), ("q4_0.exact", ("--rounded-to", "q4_0"))):
+        subprocess.run([python_of("gpt4all"), PROGRAMS.parent / "write_llama.py", folder / f"{name}.gguf", *options], check=True)
+    return [str(folder)]
 
 
 def models(_: Path) -> list[str]:
@@ -54,58 +52,33 @@ CLIENTS = {
     "dawn": Client("Dawn, npm webgpu 0.6.2", "dawn_cases.mjs", node_packages=("webgpu@0.6.2",), compat="graphics", arguments=webgpu_files),
     "onnxruntime": Client("onnxruntime-webgpu 1.27", "onnxruntime_cases.py", ("onnxruntime-webgpu==1.27.0", "numpy"),
                           compat="graphics", arguments=models),
-    "iree": Client("IREE 3.13", "iree_cases.py",
-                   ("iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0", "onnx==1.23.2", "numpy")),
+    "iree": Client("IREE 3.13", "iree_cases.py", ("iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0", "onnx==1.23.2", "numpy")),
     "slangpy": Client("SlangPy 0.43.1", "slangpy_cases.py", ("slangpy==0.43.1", "numpy"), compat="graphics"),
+    "halide": Client("Halide 21", "halide_cases.py", ("halide==21.0.0", "numpy")),
+    "kompute": Client("Kompute 0.9", "kompute_cases.py", ("numpy<2", "pybind11==2.13.6", "setuptools<80", "wheel"),
+                      debian_packages=("libvulkan-dev",), debian_suite="bookworm", build=build_kompute,
+                      arguments=lambda folder: [str(ROOT / ".deps/bin/glslang")]),
+    "gpt4all": Client("GPT4All 2.8.2 (Kompute)", "gpt4all_cases.py", ("gpt4all==2.8.2", "gguf==0.19.0", "numpy"),
+                      arguments=gguf_models),
+    "ffmpeg": Client("FFmpeg's Vulkan filters", "ffmpeg_cases.py", ("numpy",), debian_packages=("ffmpeg", "mesa-vulkan-drivers"),
+                     arguments=ffmpeg_files),
+    "pytorch": Client("PyTorch's Vulkan backend", "pytorch_cases.py",
+                      debian_packages=("python3-torch", "python3-numpy", "mesa-vulkan-drivers"), runs_in_suite=True, compat="bounds"),
 }
 
 
-def folder_of(name: str) -> Path:
-    return default_folder() / "compute" / name
-
-
-def python_of(name: str) -> Path:
-    return folder_of(name) / "bin/python3"
-
-
-def node_tool(name: str) -> str:
-    """node or npm: that of the set-up, else the system's."""
-    own = ROOT / ".node/bin" / name
-    found = str(own) if own.exists() else shutil.which(name)
-    if not found:
-        raise RuntimeError(f"There is no {name}; tools/setup/node.sh installs it.")
-    return found
-
-
-def install(name: str):
-    """Fills the client's folder unless it is complete."""
-    client, folder = CLIENTS[name], folder_of(name)
-    stamp, wanted = folder / "stamp", " ".join([*client.python_packages, *client.node_packages])
-    if stamp.exists() and stamp.read_text() == wanted:
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    print(f"{name}: installing {wanted}", file=sys.stderr)
-    if client.python_packages:
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        subprocess.run([python_of(name), "-m", "pip", "install", "--quiet", *client.python_packages], check=True)
-    if client.node_packages:
-        (folder / "package.json").write_text("{}")
-        node_folder = Path(node_tool("node")).parent
-        subprocess.run([node_tool("npm"), "install", "--silent", "--no-fund", "--no-audit", *client.node_packages], cwd=folder,
-                       check=True, env={**os.environ, "PATH": f"{node_folder}:{os.environ['PATH']}"})
-    stamp.write_text(wanted)
-
-
-def run(name: str, manifest: Path, compat: str) -> dict[str, dict]:
-    """The program's answers on one driver, by case. What ends the program early is the case "(end)"."""
+def run(name: str, manifest: Path, compat: str, cache: str | None = None) -> dict[str, dict]:
+    """The program's answers on one driver, by case. What ends the program early is the case "(end)". Kernels are kept in the folder
+    `cache`, else where the driver does."""
     client = CLIENTS[name]
-    command = [python_of(name) if client.python_packages else node_tool("node"), PROGRAMS / client.program]
+    command = [*command_of(name, client), PROGRAMS / client.program]
     environment = {**os.environ, "VK_DRIVER_FILES": str(manifest), "VK_ICD_FILENAMES": str(manifest), "PYTHONDONTWRITEBYTECODE": "1",
-                   **dict(client.environment)}
+                   **environment_of(name, client)}
     environment.pop("FORNAX_COMPAT", None)
     if compat:
         environment["FORNAX_COMPAT"] = compat
+    if cache:
+        environment["FORNAX_CACHE_DIR"] = cache
     answers: dict[str, dict] = {}
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
         command += client.arguments(Path(folder))
@@ -127,6 +100,13 @@ def run(name: str, manifest: Path, compat: str) -> dict[str, dict]:
         answers["(end)"] = {"right": False, "error": f"exit status {process.returncode}: {last[0].strip()[:200]}"}
     sys.stderr.write("".join(f"  {line}\n" for line in log.splitlines()[-20:]))
     return answers
+
+
+def warm_up_rows(name: str, fornax: dict[str, dict]) -> list[list[str]]:
+    """How far the second run in a process that finds no compiled kernels is from the steady speed."""
+    return [[name, case, milliseconds(answer, "second_run_seconds"), milliseconds(answer),
+             f"{answer['seconds'] / answer['second_run_seconds']:.0%}"]
+            for case, answer in fornax.items() if "second_run_seconds" in answer]
 
 
 def milliseconds(answer: dict, key: str = "seconds") -> str:
@@ -153,6 +133,7 @@ def main() -> int:
     parser.add_argument("--peer", type=Path, help="the manifest of lavapipe, else the system's; an empty folder for none")
     parser.add_argument("--no-peer", action="store_true", help="Fornax alone")
     parser.add_argument("--json", type=Path, help="the answers of both drivers, for programs")
+    parser.add_argument("--warm-up", action="store_true", help="with empty caches, and a table of the second runs in each process")
     parser.add_argument("--list", action="store_true", help="the clients and what FORNAX_COMPAT they run with")
     options = parser.parse_args()
     if options.list:
@@ -161,18 +142,24 @@ def main() -> int:
     unknown = [name for name in options.clients if name not in CLIENTS]
     if unknown:
         parser.error(f"there is no client {unknown[0]}; they are {', '.join(CLIENTS)}")
-    peer_manifest = options.peer or next(iter(sorted(Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json"))), None)
-    rows, everything, failed = [["client", "case", "Fornax", "ms", "lavapipe ms", "times", "own CPU ms", "remark"]], {}, False
+    system_peer = next(iter(sorted(Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json"))), None)
+    head = ["client", "case", "second run, ms", "steady, ms", "of the steady speed"] if options.warm_up else \
+        ["client", "case", "Fornax", "ms", "lavapipe ms", "times", "own CPU ms", "remark"]
+    rows, everything, failed = [head], {}, False
     for name in options.clients or CLIENTS:
         try:
-            install(name)
+            client = CLIENTS[name]
+            install(name, client)
             if name == "dawn":
-                install("wgpu")  # its Python writes the inputs
-            fornax = run(name, options.manifest.resolve(), CLIENTS[name].compat)
-            peer = run(name, peer_manifest, "") if peer_manifest and not options.no_peer else {}
+                install("wgpu", CLIENTS["wgpu"])  # its Python writes the inputs
+            # The packages of a suite run with its C library, and so does the newest lavapipe.
+            peer_manifest = options.peer or (suite_lavapipe(name) if suite_lavapipe(name).exists() else system_peer)
+            with tempfile.TemporaryDirectory() as cache:
+                fornax = run(name, options.manifest.resolve(), client.compat, cache if options.warm_up else None)
+            peer = run(name, peer_manifest, "") if peer_manifest and not (options.no_peer or options.warm_up) else {}
         except (subprocess.CalledProcessError, RuntimeError) as error:
             fornax, peer = {"(set-up)": {"right": False, "error": str(error)}}, {}
-        rows += rows_of(name, fornax, peer)
+        rows += warm_up_rows(name, fornax) if options.warm_up else rows_of(name, fornax, peer)
         everything[name] = {"fornax": fornax, "lavapipe": peer}
         failed = failed or not fornax or not all(answer.get("right") for answer in fornax.values())
     print(table(rows))

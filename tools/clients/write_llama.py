@@ -1,6 +1,6 @@
 """Writes models of the llama architecture: seeded weights, a tokenizer of bytes and characters.
 
-Usage: write_llama.py FILE.gguf --type f16|bf16|q8_0|q4_0 --shape tiny|1b
+Usage: write_llama.py FILE.gguf --type f16|bf16|q8_0|q4_0 --shape tiny|1b [--rounded-to TYPE]
 
 The key names and tensor names are those of the GGUF specification (ggml, docs/gguf.md).
 """
@@ -38,6 +38,12 @@ TYPES = {
     "q8_0": gguf.GGMLQuantizationType.Q8_0,
     "q4_0": gguf.GGMLQuantizationType.Q4_0,
 }
+FILE_TYPES = {
+    "f16": gguf.LlamaFileType.MOSTLY_F16,
+    "bf16": gguf.LlamaFileType.MOSTLY_BF16,
+    "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
+    "q4_0": gguf.LlamaFileType.MOSTLY_Q4_0,
+}
 
 
 def vocabulary(least_tokens):
@@ -56,11 +62,13 @@ def vocabulary(least_tokens):
     return tokens, types
 
 
-def write_model(path, type_name, shape=SHAPES["tiny"], seed=1):
-    """A file that llama.cpp loads; the same bytes for the same arguments."""
+def write_model(path, type_name, shape=SHAPES["tiny"], seed=1, rounded_to=None):
+    """A file that llama.cpp loads; the same bytes for the same arguments. With `rounded_to` the weights are what that type makes of them."""
     random = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(path, "llama")
     tokens, types = vocabulary(shape.least_tokens)
+    writer.add_name("seeded weights")
+    writer.add_file_type(FILE_TYPES[type_name])  # without it llama.cpp's Kompute backend refuses the model
     writer.add_context_length(shape.context)
     writer.add_embedding_length(shape.width)
     writer.add_block_count(shape.layers)
@@ -80,6 +88,8 @@ def write_model(path, type_name, shape=SHAPES["tiny"], seed=1):
 
     def add_matrix(name, rows, columns, scale=1):
         weights = random.standard_normal((rows, columns), np.float32) * np.float32(scale / np.sqrt(columns))
+        if rounded_to:
+            weights = gguf.dequantize(gguf.quantize(weights, TYPES[rounded_to]), TYPES[rounded_to])
         data = gguf.quantize(weights, TYPES[type_name])
         writer.add_tensor(name, data, raw_dtype=TYPES[type_name])
 
@@ -113,8 +123,9 @@ def main():
     parser.add_argument("--type", choices=TYPES, default="f16", help="of the matrices")
     parser.add_argument("--shape", choices=SHAPES, default="tiny")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rounded-to", choices=TYPES, help="weights that this type holds")
     arguments = parser.parse_args()
-    write_model(arguments.file, arguments.type, SHAPES[arguments.shape], arguments.seed)
+    write_model(arguments.file, arguments.type, SHAPES[arguments.shape], arguments.seed, arguments.rounded_to)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def main():
             results = webgpu.run(None, inputs)
             right = all(case_runner.is_close(r, e, 1e-3) for r, e in zip(results, expected, strict=True))
             case_runner.report(path.stem, right=right, cpu_seconds=cpu_seconds,
-                               seconds=case_runner.measure(lambda: webgpu.run(None, inputs)))
+                               **case_runner.measured(lambda: webgpu.run(None, inputs)))
         except Exception as error:  # whatever a client raises is its answer
             case_runner.report_error(path.stem, error)
 

@@ -97,7 +97,7 @@ def main():
             try:
                 once, with_result = make_case(device, name, source, *inputs, n_constant, threads)
                 right = case_runner.is_close(with_result(), expected, 1e-4)
-                case_runner.report(label, right=right, seconds=case_runner.measure(once))
+                case_runner.report(label, right=right, **case_runner.measured(once))
             except Exception as error:  # whatever a client raises is its answer
                 case_runner.report_error(label, error)
         device.close()

@@ -161,7 +161,7 @@ def main():
 
         def judge(run, result):
             right = case_runner.is_close(once(run, result), expected, tolerance, share)
-            case_runner.report(name, right=right, seconds=case_runner.measure(run), cpu_seconds=cpu_seconds)
+            case_runner.report(name, right=right, **case_runner.measured(run), cpu_seconds=cpu_seconds)
 
         try:
             on(ti.vulkan, name, judge)

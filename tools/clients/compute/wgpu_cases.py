@@ -50,7 +50,7 @@ def run_kernel(device, name, workgroups, a, b, expected, tolerance, share):
     once()
     result = np.frombuffer(device.queue.read_buffer(buffers[2]), expected.dtype).reshape(expected.shape)
     right = case_runner.is_close(result, expected, tolerance, share)
-    case_runner.report(name, right=right, seconds=case_runner.measure(once))
+    case_runner.report(name, right=right, **case_runner.measured(once))
 
 
 def run_texture(device):

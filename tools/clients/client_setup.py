@@ -1,0 +1,130 @@
+"""How compute_clients.py installs a client: packages of Python, of npm and of Debian in a folder of its own, and what it builds of them."""
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from programs import ROOT, default_folder
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclasses.dataclass(frozen=True)
+class Client:
+    title: str
+    program: str  # in compute/
+    python_packages: tuple[str, ...] = ()
+    node_packages: tuple[str, ...] = ()
+    debian_packages: tuple[str, ...] = ()  # of the suite that unpack_packages.sh knows, with the newest lavapipe as the peer
+    debian_suite: str = ""  # another suite
+    runs_in_suite: bool = False  # the program runs on the Python of the Debian packages
+    compat: str = ""  # FORNAX_COMPAT
+    environment: tuple[tuple[str, str], ...] = ()
+    # More arguments of the program, from a folder for files that it needs.
+    arguments: Callable[[Path], list[str]] = lambda folder: []
+    # What is made once of the packages, in the client's folder.
+    build: Callable[[Path], None] | None = None
+
+    @property
+    def packages(self) -> str:
+        return " ".join([*self.python_packages, *self.node_packages, *self.debian_packages])
+
+
+def folder_of(name: str) -> Path:
+    return default_folder() / "compute" / name
+
+
+def python_of(name: str) -> Path:
+    return folder_of(name) / "bin/python3"
+
+
+def suite_of(name: str) -> Path:
+    """Where a client's Debian packages are unpacked."""
+    return folder_of(name) / "debian"
+
+
+def suite_lavapipe(name: str) -> Path:
+    return suite_of(name) / "usr/share/vulkan/icd.d/lvp_icd.json"
+
+
+def suite_command(suite: Path, program: str) -> list:
+    """A program of unpacked packages, run with their own loader and libraries."""
+    libraries = suite / "usr/lib" / f"{os.uname().machine}-linux-gnu"
+    loader = next(iter(sorted(libraries.glob("ld-linux*.so.*"))))
+    folders = [libraries, *(libraries / name for name in ("blas", "lapack", "pulseaudio")), suite / "usr/lib"]
+    return [loader, "--library-path", ":".join(map(str, folders)), suite / program]
+
+
+def node_tool(name: str) -> str:
+    """node or npm: that of the set-up, else the system's."""
+    own = ROOT / ".node/bin" / name
+    found = str(own) if own.exists() else shutil.which(name)
+    if not found:
+        raise RuntimeError(f"There is no {name}; tools/setup/node.sh installs it.")
+    return found
+
+
+def command_of(name: str, client: Client) -> list:
+    """What runs the client's program."""
+    if client.runs_in_suite:
+        return suite_command(suite_of(name), "usr/bin/python3")
+    return [python_of(name) if client.python_packages else node_tool("node")]
+
+
+def environment_of(name: str, client: Client) -> dict[str, str]:
+    values = dict(client.environment)
+    if client.runs_in_suite:
+        values["PYTHONHOME"] = str(suite_of(name) / "usr")
+    return values
+
+
+def install(name: str, client: Client):
+    """Fills the client's folder unless it is complete."""
+    folder = folder_of(name)
+    stamp, wanted = folder / "stamp", client.packages
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    print(f"{name}: installing {wanted}", file=sys.stderr)
+    if client.python_packages:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([python_of(name), "-m", "pip", "install", "--quiet", *client.python_packages], check=True)
+    if client.node_packages:
+        (folder / "package.json").write_text("{}")
+        node_folder = Path(node_tool("node")).parent
+        subprocess.run([node_tool("npm"), "install", "--silent", "--no-fund", "--no-audit", *client.node_packages], cwd=folder,
+                       check=True, env={**os.environ, "PATH": f"{node_folder}:{os.environ['PATH']}"})
+    if client.debian_packages:
+        suite = {"FORNAX_CLIENTS_SUITE": client.debian_suite} if client.debian_suite else {}
+        subprocess.run([HERE / "unpack_packages.sh", suite_of(name), *client.debian_packages], check=True,
+                       env={**os.environ, **suite})
+    if client.build:
+        client.build(folder)
+    stamp.write_text(wanted)
+
+
+def build_kompute(folder: Path):
+    """Kompute's source package builds only what it downloads with git; here it takes pybind11 of Python's registry, Debian's fmt, and
+    Vulkan's headers of the suite, which are of its time."""
+    source, build, vulkan = folder / "source", folder / "build", folder / "debian/usr"
+    python = folder / "bin/python3"
+    subprocess.run([python, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--no-build-isolation",
+                    "--dest", folder, "kp==0.9.0"], check=True)
+    shutil.unpack_archive(folder / "kp-0.9.0.tar.gz", source)
+    asked = "import pybind11, sysconfig; print(pybind11.get_cmake_dir(), sysconfig.get_path('include'), sysconfig.get_path('purelib'))"
+    pybind11, include, packages = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout.split()
+    libraries = vulkan / "lib" / f"{os.uname().machine}-linux-gnu"
+    own = [f"-DKOMPUTE_OPT_USE_BUILT_IN_{name}=OFF" for name in ("FMT", "PYBIND11", "VULKAN_HEADER")]
+    subprocess.run(["cmake", "-S", source / "kp-0.9.0", "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *own,
+                    "-DCMAKE_POSITION_INDEPENDENT_CODE=ON", "-DKOMPUTE_OPT_BUILD_PYTHON=ON", "-DKOMPUTE_OPT_LOG_LEVEL=Off",
+                    "-DKOMPUTE_OPT_DISABLE_VULKAN_VERSION_CHECK=ON", "-DKOMPUTE_OPT_INSTALL=OFF", f"-Dpybind11_DIR={pybind11}", f"-DPYTHON_EXECUTABLE={python}",
+                    f"-DPYTHON_INCLUDE_DIR={include}", f"-DPYTHON_LIBRARY={include}", f"-DVulkan_INCLUDE_DIR={vulkan / 'include'}",
+                    f"-DVulkan_LIBRARY={libraries / 'libvulkan.so'}"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", build, "--target", "kp"], check=True, stdout=subprocess.DEVNULL)
+    for module in build.rglob("kp*.so"):
+        shutil.copy(module, packages)
