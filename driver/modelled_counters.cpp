@@ -36,6 +36,8 @@ constexpr std::array<ModelledCounterInfo, kModelledCounters> kModelledCounterInf
     {"Modelled spill bytes", "Modelled memory", "Bytes of DRAM because scratchpads were too small",
      kBytes},
     {"Modelled multiply-adds", "Modelled units", "Multiply-accumulates of matrix units", kGeneric},
+    {"Modelled scalar cycles", "Modelled units", "Cycles in which cores' scalar units work",
+     kCycles},
     {"Modelled energy, nJ", "Modelled energy", "Energy of the described machine in nanojoules",
      kGeneric},
 }};
@@ -45,6 +47,7 @@ void ModelledReadings::Add(const npu::RecordTime& time) {
     busy_.matrix += cost.busy.matrix;
     busy_.vector += cost.busy.vector;
     busy_.special += cost.busy.special;
+    busy_.scalar += cost.busy.scalar;
     busy_.scratchpad += cost.busy.scratchpad;
     traffic_ += cost.traffic;
     events_ += cost.events;
@@ -78,6 +81,8 @@ uint64_t ModelledReadings::Read(uint32_t counter, npu::Cycles at) const {
             return traffic_.spill;
         case 11:
             return std::accumulate(macs.begin(), macs.end(), uint64_t{0});
+        case 12:
+            return busy_.scalar;
         default:
             return static_cast<uint64_t>(
                 std::llround(npu::EnergyOf(machine_, events_, at).total_nj()));

@@ -19,7 +19,7 @@ struct ModelledCounterInfo {
     VkPerformanceCounterUnitKHR unit;
 };
 
-inline constexpr uint32_t kModelledCounters = 13;
+inline constexpr uint32_t kModelledCounters = 14;
 extern const std::array<ModelledCounterInfo, kModelledCounters> kModelledCounterInfos;
 
 // What the counters read in a submission.

@@ -98,6 +98,8 @@ struct KernelCost {
     uint32_t subgroup_size = 1;
     uint32_t shared_bytes = 0;
     std::vector<CostRegion> regions;
+    // Operations on what is one for a workgroup, by how many invocations come there.
+    std::map<CostCount, uint64_t> scalar_operations;
     std::vector<CostBuffer> buffers;
     std::vector<std::string> sources;  // lines, or instructions where there are none
 };

@@ -25,6 +25,10 @@ enum class ScratchpadPolicy : uint8_t { kBump, kBuddy, kBankColoured };
 inline constexpr std::array<std::string_view, 3> kScratchpadPolicyNames = {"bump", "buddy",
                                                                            "bank-coloured"};
 
+// What computes exponentials, roots and their like.
+enum class SpecialUnit : uint8_t { kOwn, kVector };
+inline constexpr std::array<std::string_view, 2> kSpecialUnitNames = {"own", "vector"};
+
 // The operands of a matrix multiply-accumulate.
 enum class MatrixType : uint8_t { kInt8, kF16, kBF16, kF32 };
 inline constexpr uint32_t kMatrixTypes = 4;
@@ -42,6 +46,9 @@ struct Description {
         double overlap = 0;
         uint64_t count() const { return clusters * per_cluster; }
     } cores;
+    struct Scalar {
+        double interval = 0;
+    } scalar;
     struct Matrix {
         uint64_t units = 0;  // of a core
         uint64_t rows = 0;
@@ -60,11 +67,13 @@ struct Description {
         uint64_t units = 0;  // of a core
         uint64_t bits = 0;
         double simple_interval = 0;
+        double multiply_add_interval = 0;  // 0: that of simple operations
         double division_interval = 0;
     } vector;
     struct Special {
         uint64_t lanes = 0;  // of a core
         double interval = 0;
+        SpecialUnit unit = SpecialUnit::kOwn;
     } special;
     struct Scratchpad {
         uint64_t bytes = 0;  // of a core
@@ -86,6 +95,7 @@ struct Description {
     } network;
     struct Cache {
         uint64_t bytes = 0;  // of all cores
+        uint64_t write_allocate_bytes = 0;
     } cache;
     struct Dram {
         double bandwidth_gbs = 0;

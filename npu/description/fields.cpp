@@ -74,6 +74,14 @@ const Field kFields[] = {
         1,
         "how much of the other units' time one workgroup hides behind its busiest unit"),
 
+    Optional(Make<&D::scalar, &D::Scalar::interval>(
+        "scalar",
+        "interval",
+        "cycles",
+        0,
+        1e4,
+        "between two operations of a core's scalar unit; 0: they take no time")),
+
     Make<&D::matrix, &D::Matrix::units>("matrix",
                                         "units",
                                         "",
@@ -115,6 +123,13 @@ const Field kFields[] = {
         0.01,
         1e4,
         "between two vectors of additions, multiplications, comparisons, ..."),
+    Optional(Make<&D::vector, &D::Vector::multiply_add_interval>(
+        "vector",
+        "multiply_add_interval",
+        "cycles",
+        0,
+        1e4,
+        "between two vectors of multiply-adds; 0: as simple ones")),
     Make<&D::vector, &D::Vector::division_interval>("vector",
                                                     "division_interval",
                                                     "cycles",
@@ -135,6 +150,14 @@ const Field kFields[] = {
         0.01,
         1e4,
         "between two vectors of exponentials, logarithms, roots, ..."),
+    Optional(Make<&D::special, &D::Special::unit>("special",
+                                                  "unit",
+                                                  "",
+                                                  0,
+                                                  0,
+                                                  "a unit of its own, or the vector units, whose "
+                                                  "other work waits meanwhile",
+                                                  kSpecialUnitNames)),
 
     Make<&D::scratchpad, &D::Scratchpad::bytes>("scratchpad",
                                                 "bytes",
@@ -207,6 +230,14 @@ const Field kFields[] = {
                                                1ULL << 34,
                                                "of a cache between the network and DRAM, which all "
                                                "cores share; 0: none")),
+    Optional(Make<&D::cache, &D::Cache::write_allocate_bytes>(
+        "cache",
+        "write_allocate_bytes",
+        "B",
+        0,
+        1ULL << 40,
+        "stores that miss read first: to smaller buffers, and to those that a dispatch reads as "
+        "well; 0: none do")),
 
     Make<&D::dram, &D::Dram::bandwidth_gbs>("dram",
                                             "bandwidth_gbs",

@@ -6,6 +6,7 @@
 #include "npu/units/dma_engine.h"
 #include "npu/units/host_link.h"
 #include "npu/units/network.h"
+#include "npu/units/scalar_unit.h"
 #include "npu/units/scratchpad_banks.h"
 
 namespace fornax::npu {
@@ -65,7 +66,7 @@ class DispatchCost {
             return;
         }
         if (!HasMatrixUnit(description_, product.type)) {
-            operations_.simple += macs;  // fused
+            operations_.multiply_add += macs;
             cost_.macs_on_vector_units += macs;
             return;
         }
@@ -135,13 +136,18 @@ class DispatchCost {
     void AddVectorWork() {
         const auto share = [&](uint64_t count) { return CeilDivide(count, workgroups_); };
         const Operations each = {.simple = share(operations_.simple),
+                                 .multiply_add = share(operations_.multiply_add),
                                  .division = share(operations_.division),
                                  .special = share(operations_.special)};
         cost_.workgroup.vector = CyclesOnVectorUnits(description_, each, dispatch_.element_bits);
         cost_.workgroup.special = CyclesOnSpecialUnit(description_, each);
+        cost_.workgroup.scalar =
+            CyclesOnScalarUnit(description_, share(dispatch_.scalar_operations));
         cost_.busy.vector = workgroups_ * cost_.workgroup.vector;
         cost_.busy.special = workgroups_ * cost_.workgroup.special;
-        cost_.events.vector_operations = operations_.simple + operations_.division;
+        cost_.busy.scalar = workgroups_ * cost_.workgroup.scalar;
+        cost_.events.vector_operations =
+            operations_.simple + operations_.multiply_add + operations_.division;
         cost_.events.special_operations = operations_.special;
     }
 
@@ -293,6 +299,34 @@ Cost CostOf(const Description&, const CopyRecord& copy) {
     return cost;
 }
 
+namespace {
+
+// Whether stores to the range read its lines first. What the dispatch has read they find; and long
+// streams to what is only written are non-temporal (Intel's manual of optimization, "Memory
+// Optimization"), or what a processor notices by itself (write streaming of Arm's cores).
+bool FetchesBeforeWriting(const Description& description,
+                          const DispatchRecord& dispatch,
+                          const Access& write) {
+    const uint64_t below = description.cache.write_allocate_bytes;
+    if (below == 0) {
+        return false;
+    }
+    bool is_read = false;
+    uint64_t read = 0;  // from memory
+    for (const Access& other : dispatch.accesses) {
+        if (!other.writes && other.range == write.range) {
+            is_read = true;
+            read += Compulsory(description, dispatch, other).bytes;
+        }
+    }
+    if (!is_read && write.range.bytes >= below) {
+        return false;
+    }
+    return Compulsory(description, dispatch, write).bytes > read;
+}
+
+}  // namespace
+
 ServedBytes ServeFromCache(const Description& description,
                            const DispatchRecord& dispatch,
                            MemoryCache& cache) {
@@ -312,7 +346,9 @@ ServedBytes ServeFromCache(const Description& description,
             add(cache.Read(access.range, asked.dram_read), served.moved);
         }
         if (asked.dram_written > 0) {
-            add(cache.Write(access.range, asked.dram_written), served.moved);
+            add(cache.Write(access.range, asked.dram_written,
+                            FetchesBeforeWriting(description, dispatch, access)),
+                served.moved);
         }
     }
     uint64_t largest = 0;
@@ -442,6 +478,7 @@ std::array<Cycles, kBounds> FloorsOf(const Description& description,
     floors[static_cast<size_t>(Bound::kMatrix)] = count * cost.workgroup.matrix;
     floors[static_cast<size_t>(Bound::kVector)] = count * cost.workgroup.vector;
     floors[static_cast<size_t>(Bound::kSpecial)] = count * cost.workgroup.special;
+    floors[static_cast<size_t>(Bound::kScalar)] = count * cost.workgroup.scalar;
     floors[static_cast<size_t>(Bound::kScratchpad)] = count * cost.workgroup.scratchpad;
     if (cost.cores > 0 && cost.traffic.network > 0) {
         floors[static_cast<size_t>(Bound::kDma)] =

@@ -32,15 +32,17 @@ enum class Bound : uint8_t {
     kMatrix,
     kVector,
     kSpecial,
+    kScalar,
     kScratchpad,
     kDma,
     kNetwork,
     kDram,
     kHostLink,
 };
-inline constexpr uint32_t kBounds = 9;
+inline constexpr uint32_t kBounds = 10;
 inline constexpr std::array<std::string_view, kBounds> kBoundNames = {
-    "launch", "matrix", "vector", "special", "scratchpad", "DMA", "network", "DRAM", "host link"};
+    "launch",     "matrix", "vector",  "special", "scalar",
+    "scratchpad", "DMA",    "network", "DRAM",    "host link"};
 
 struct Cost {
     uint64_t cores = 0;  // that the record holds; 0 of copies

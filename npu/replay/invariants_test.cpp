@@ -28,6 +28,10 @@ std::vector<Description> Machines() {
     Description cached = machines[1];
     cached.cache.bytes = 1 << 18;
     machines.push_back(cached);
+    cached.cache.write_allocate_bytes = 1 << 17;
+    cached.vector.multiply_add_interval = 1.7;
+    cached.special.unit = SpecialUnit::kVector;
+    machines.push_back(cached);
     return machines;
 }
 

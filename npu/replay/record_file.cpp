@@ -66,8 +66,10 @@ void VisitFields(Archive& archive, DispatchRecord& dispatch) {
     archive.Word("split", dispatch.split, kSplitNames);
     archive.List("products", dispatch.products);
     archive.Number("simple_operations", dispatch.operations.simple, 0);
+    archive.Number("multiply_add_operations", dispatch.operations.multiply_add, 0);
     archive.Number("division_operations", dispatch.operations.division, 0);
     archive.Number("special_operations", dispatch.operations.special, 0);
+    archive.Number("scalar_operations", dispatch.scalar_operations, 0);
     archive.Number("element_bits", dispatch.element_bits, 32, 0, UINT32_MAX);
     archive.Number("scratchpad_bytes", dispatch.scratchpad_bytes, 0);
     archive.Number("scratchpad_stride_words", dispatch.scratchpad_stride_words, 1);

@@ -22,7 +22,8 @@ Status CheckDispatch(const DispatchRecord& dispatch, const std::string& where) {
         return fail("workgroups", dispatch.workgroups, 1, kMaxCount);
     }
     const Operations& operations = dispatch.operations;
-    for (const uint64_t count : {operations.simple, operations.division, operations.special}) {
+    for (const uint64_t count : {operations.simple, operations.multiply_add, operations.division,
+                                 operations.special, dispatch.scalar_operations}) {
         if (count > kMaxCount) {
             return fail("operations of one kind", count, 0, kMaxCount);
         }

@@ -57,6 +57,8 @@ struct DispatchRecord {
     ProductSplit split = ProductSplit::kWhole;
     Operations operations = {};  // of all workgroups, without those of products
     uint32_t element_bits = 32;  // of the operands of `operations`
+    // On what is one for a workgroup; of all workgroups.
+    uint64_t scalar_operations = 0;
     // What kernels access of their workgroup's memory beside what `accesses` pass through it.
     uint64_t scratchpad_bytes = 0;
     uint64_t scratchpad_stride_words = 1;

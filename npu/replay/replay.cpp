@@ -404,6 +404,7 @@ class Simulation {
             busy.matrix += time.cost.busy.matrix;
             busy.vector += time.cost.busy.vector;
             busy.special += time.cost.busy.special;
+            busy.scalar += time.cost.busy.scalar;
             busy.scratchpad += time.cost.busy.scratchpad;
             // Rounded down, so that it is not more than the core was held.
             dma_busy +=
@@ -416,6 +417,7 @@ class Simulation {
         OfCores(Unit::kMatrix, description_.matrix.units, busy.matrix);
         OfCores(Unit::kVector, 1, busy.vector);
         OfCores(Unit::kSpecial, 1, busy.special);
+        OfCores(Unit::kScalar, 1, busy.scalar);
         OfCores(Unit::kScratchpad, 1, busy.scratchpad);
         OfCores(Unit::kDma, 1, dma_busy);
         OfFlows(Unit::kNetwork, network_);

@@ -26,16 +26,17 @@ enum class Unit : uint8_t {
     kMatrix,
     kVector,
     kSpecial,
+    kScalar,
     kScratchpad,
     kDma,
     kNetwork,
     kDram,
     kHostLink,
 };
-inline constexpr uint32_t kUnits = 9;
+inline constexpr uint32_t kUnits = 10;
 inline constexpr std::array<std::string_view, kUnits> kUnitNames = {
-    "command processor", "matrix", "vector",   "special", "scratchpad", "DMA",
-    "network",           "DRAM",   "host link"};
+    "command processor", "matrix", "vector",  "special", "scalar",
+    "scratchpad",        "DMA",    "network", "DRAM",    "host link"};
 
 // busy + stall + idle = instances * total cycles. A unit of a core stalls while a dispatch holds
 // the core and the unit has nothing to do; DRAM, network and host link while something flows at

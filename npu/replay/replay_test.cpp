@@ -113,6 +113,32 @@ TEST(NpuReplay, ACacheServesWhatTheLastDispatchTouched) {
     EXPECT_EQ(Replayed(machine, unnamed).traffic.dram(), 3 * kBytes);
 }
 
+// A kernel that scales what it wrote reads its lines before the first store; in place there is
+// nothing to read, long buffers that are only written stream, and short ones do not.
+TEST(NpuReplay, StoresThatMissReadFirstWhereCachesAllocate) {
+    constexpr uint64_t kBytes = 1 << 20;
+    const MemoryRange in = {1, 0, kBytes}, out = {2, 0, kBytes};
+    const auto dram = [&](std::vector<Access> accesses, uint64_t below) {
+        Description machine = SmallMachine();
+        machine.cache = {.bytes = 1 << 16, .write_allocate_bytes = below};
+        machine.scratchpad.bytes = 8 << 20;
+        DispatchRecord dispatch = {.name = "s", .workgroups = 16, .accesses = std::move(accesses)};
+        const ReplayResult result = Replayed(machine, {{.work = dispatch}, {.work = dispatch}});
+        return std::pair(
+            result.records[0].cost.traffic.dram_read,
+            result.records[0].cost.traffic.dram_read + result.records[0].cost.traffic.network);
+    };
+    const Access read = {.bytes = kBytes, .range = in};
+    const Access write = {.writes = true, .bytes = kBytes, .range = out};
+    const Access again = {.bytes = kBytes, .repeated_bytes = kBytes, .range = out};
+    const Access in_place = {.writes = true, .bytes = kBytes, .range = in};
+    EXPECT_EQ(dram({read, write, again}, 0), std::pair(kBytes, 3 * kBytes));
+    EXPECT_EQ(dram({read, write, again}, 1), std::pair(2 * kBytes, 4 * kBytes));
+    EXPECT_EQ(dram({read, in_place}, kBytes * 2), std::pair(kBytes, 3 * kBytes));
+    EXPECT_EQ(dram({read, write}, kBytes), std::pair(kBytes, 3 * kBytes));
+    EXPECT_EQ(dram({read, write}, kBytes + 1), std::pair(2 * kBytes, 4 * kBytes));
+}
+
 // The first load, then loads and stores together, then the last store.
 TEST(NpuReplay, StreamsOverlapButForTheirEnds) {
     const Description machine = SmallMachine();

@@ -35,9 +35,12 @@ struct RandomOptions {
 inline DispatchRecord RandomDispatch(std::mt19937_64& random) {
     const auto below = [&](uint64_t end) { return random() % end; };
     DispatchRecord dispatch = {.name = "d", .workgroups = 1 + below(uint64_t{1} << below(12))};
-    dispatch.operations = {
-        .simple = below(1 << 20), .division = below(1 << 10), .special = below(1 << 14)};
+    dispatch.operations = {.simple = below(1 << 20),
+                           .multiply_add = below(1 << 18),
+                           .division = below(1 << 10),
+                           .special = below(1 << 14)};
     dispatch.element_bits = 8U << below(4);
+    dispatch.scalar_operations = below(1 << 16);
     dispatch.scratchpad_bytes = below(1 << 18);
     dispatch.scratchpad_stride_words = below(40);
     dispatch.scratchpad_accesses = below(1 << 14);

@@ -30,11 +30,15 @@ AreaProxy AreaProxyOf(const Description& description) {
     AreaProxy area;
     area.matrix_mm2 =
         mm2(static_cast<double>(matrix.units * matrix.rows * matrix.columns) * element);
-    // A shorter interval takes more units behind the same issue.
-    area.vector_mm2 = mm2(static_cast<double>(vector.units * vector.bits) / 32 * kVectorLane /
-                          vector.simple_interval);
-    area.special_mm2 = mm2(static_cast<double>(description.special.lanes) * kSpecialLane /
-                           description.special.interval);
+    // A shorter interval takes more units behind the same issue; multipliers are most of them.
+    const double interval =
+        vector.multiply_add_interval > 0 ? vector.multiply_add_interval : vector.simple_interval;
+    area.vector_mm2 =
+        mm2(static_cast<double>(vector.units * vector.bits) / 32 * kVectorLane / interval);
+    if (description.special.unit == SpecialUnit::kOwn) {
+        area.special_mm2 = mm2(static_cast<double>(description.special.lanes) * kSpecialLane /
+                               description.special.interval);
+    }
     area.scratchpad_mm2 = mm2(static_cast<double>(description.scratchpad.bytes) * kScratchpadByte);
     area.interfaces_mm2 = description.dram.bandwidth_gbs * kDramInterface +
                           description.network.bandwidth_gbs * kNetworkInterface;

@@ -18,9 +18,10 @@ struct UnitCycles {
     Cycles matrix = 0;
     Cycles vector = 0;
     Cycles special = 0;
+    Cycles scalar = 0;
     Cycles scratchpad = 0;
-    Cycles longest() const { return std::max({matrix, vector, special, scratchpad}); }
-    Cycles sum() const { return matrix + vector + special + scratchpad; }
+    Cycles longest() const { return std::max({matrix, vector, special, scalar, scratchpad}); }
+    Cycles sum() const { return matrix + vector + special + scalar + scratchpad; }
 };
 
 // One workgroup alone.

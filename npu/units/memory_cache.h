@@ -5,8 +5,9 @@
 // Architecture", appendix B, write-back and fully associative, in parts of 32 KiB: a dispatch
 // touches long ranges. LRU keeps what a smaller cache keeps (R. Mattson et al., "Evaluation
 // techniques for storage hierarchies", 1970), so that a larger one never reads more. A store takes
-// a part without reading it first; a part that was written goes to DRAM when another takes its
-// place.
+// a part without reading it first, or reads it (write-allocate, appendix B): whole bursts are
+// written by DMA, lines of processors by stores of a part. A part that was written goes to DRAM
+// when another takes its place.
 #pragma once
 
 #include <cstddef>
@@ -39,15 +40,17 @@ class MemoryCache {
     // An access that moves `bytes` of the range; more than the range has are bytes that are moved
     // again, which the cache serves if it holds the whole range.
     CacheTraffic Read(const MemoryRange& range, uint64_t bytes) {
-        return Touch(range, bytes, false);
+        return Touch(range, bytes, Use::kRead);
     }
-    CacheTraffic Write(const MemoryRange& range, uint64_t bytes) {
-        return Touch(range, bytes, true);
+    // `fetches`: what the cache does not hold is read first.
+    CacheTraffic Write(const MemoryRange& range, uint64_t bytes, bool fetches = false) {
+        return Touch(range, bytes, fetches ? Use::kFetchAndWrite : Use::kWrite);
     }
 
     bool Holds(uint64_t bytes) const { return bytes <= parts_ * kPartBytes; }
 
   private:
+    enum class Use : uint8_t { kRead, kWrite, kFetchAndWrite };
     struct Part {
         uint64_t memory = 0;
         uint64_t number = 0;
@@ -62,8 +65,10 @@ class MemoryCache {
         }
     };
 
-    CacheTraffic Touch(const MemoryRange& range, uint64_t bytes, bool writes);
-    void TouchPart(const Part& part, uint64_t bytes, bool writes, CacheTraffic& traffic);
+    CacheTraffic Touch(const MemoryRange& range, uint64_t bytes, Use use);
+    void TouchPart(const Part& part, uint64_t bytes, Use use, CacheTraffic& traffic);
+    // What passes by the cache, or is not in it.
+    static void AddMissed(Use use, uint64_t bytes, CacheTraffic& traffic);
 
     uint64_t parts_;
     std::list<Part> used_;  // the last one first

@@ -37,6 +37,17 @@ TEST(NpuMemoryCache, WritesWhatIsDirtyWhenItLeaves) {
     EXPECT_EQ(cache.Read(Parts(3, 0, 2), 2 * kPart).written, 0U);
 }
 
+TEST(NpuMemoryCache, StoresMayReadWhatTheyMiss) {
+    MemoryCache cache(2 * kPart);
+    EXPECT_EQ(cache.Write(Parts(1, 0, 2), 2 * kPart, /*fetches=*/true).read, 2 * kPart);
+    EXPECT_EQ(cache.Write(Parts(1, 0, 2), 2 * kPart, /*fetches=*/true).read, 0U);
+    EXPECT_EQ(cache.Read(Parts(1, 0, 2), 2 * kPart).read, 0U);
+    // What is too long for the cache, and what it cannot keep for the second time.
+    constexpr uint64_t kLong = uint64_t{1} << 30;
+    EXPECT_EQ(cache.Write({.memory = 2, .bytes = kLong}, kLong, /*fetches=*/true).read, kLong);
+    EXPECT_EQ(cache.Write(Parts(3, 0, 4), 8 * kPart, /*fetches=*/true).read, 8 * kPart);
+}
+
 TEST(NpuMemoryCache, ServesBytesThatAreReadAgainIfItHoldsTheRange) {
     MemoryCache cache(4 * kPart);
     EXPECT_EQ(cache.Read(Parts(1, 0, 4), 40 * kPart).read, 4 * kPart);

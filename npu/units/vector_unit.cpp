@@ -1,6 +1,14 @@
 #include "npu/units/vector_unit.h"
 
 namespace fornax::npu {
+namespace {
+
+double CyclesOfSpecial(const Description& description, uint64_t operations) {
+    return static_cast<double>(CeilDivide(operations, description.special.lanes)) *
+           description.special.interval;
+}
+
+}  // namespace
 
 Cycles CyclesOnVectorUnits(const Description& description,
                            const Operations& operations,
@@ -11,13 +19,23 @@ Cycles CyclesOnVectorUnits(const Description& description,
     const auto vectors = [&](uint64_t count) {
         return static_cast<double>(CeilDivide(count, lanes));
     };
-    return WholeCycles(vectors(operations.simple) * vector.simple_interval +
-                       vectors(operations.division) * vector.division_interval);
+    double cycles = vectors(operations.division) * vector.division_interval;
+    if (vector.multiply_add_interval > 0) {
+        cycles += vectors(operations.simple) * vector.simple_interval +
+                  vectors(operations.multiply_add) * vector.multiply_add_interval;
+    } else {
+        cycles += vectors(operations.simple + operations.multiply_add) * vector.simple_interval;
+    }
+    if (description.special.unit == SpecialUnit::kVector) {
+        cycles += CyclesOfSpecial(description, operations.special);
+    }
+    return WholeCycles(cycles);
 }
 
 Cycles CyclesOnSpecialUnit(const Description& description, const Operations& operations) {
-    const uint64_t vectors = CeilDivide(operations.special, description.special.lanes);
-    return WholeCycles(static_cast<double>(vectors) * description.special.interval);
+    return description.special.unit == SpecialUnit::kOwn
+               ? WholeCycles(CyclesOfSpecial(description, operations.special))
+               : 0;
 }
 
 }  // namespace fornax::npu

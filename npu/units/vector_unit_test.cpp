@@ -21,6 +21,23 @@ TEST(NpuVectorUnit, CountsWholeVectorsTimesTheirInterval) {
     EXPECT_EQ(CyclesOnVectorUnits(description, {.simple = 16 * 8}, 32), 2U);
 }
 
+TEST(NpuVectorUnit, MultiplyAddsMayHaveAnIntervalOfTheirOwn) {
+    Description description = TestDescription();
+    description.vector = {.units = 1, .bits = 256, .simple_interval = 1, .division_interval = 8};
+    EXPECT_EQ(CyclesOnVectorUnits(description, {.simple = 4, .multiply_add = 4}, 32), 1U);
+    description.vector.multiply_add_interval = 3;
+    EXPECT_EQ(CyclesOnVectorUnits(description, {.simple = 4, .multiply_add = 4}, 32), 1U + 3);
+    EXPECT_EQ(CyclesOnVectorUnits(description, {.multiply_add = 17}, 32), 9U);
+}
+
+TEST(NpuVectorUnit, SpecialFunctionsMayTakeTheVectorUnits) {
+    Description description = TestDescription();
+    description.vector = {.units = 1, .bits = 256, .simple_interval = 1, .division_interval = 8};
+    description.special = {.lanes = 8, .interval = 10, .unit = SpecialUnit::kVector};
+    EXPECT_EQ(CyclesOnVectorUnits(description, {.simple = 8, .special = 16}, 32), 1U + 20);
+    EXPECT_EQ(CyclesOnSpecialUnit(description, {.simple = 8, .special = 16}), 0U);
+}
+
 TEST(NpuVectorUnit, SpecialFunctionsHaveLanesOfTheirOwn) {
     Description description = TestDescription();
     description.special = {.lanes = 8, .interval = 2};

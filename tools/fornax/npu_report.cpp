@@ -140,7 +140,10 @@ std::string MachinePicture(const npu::Description& description) {
                     npu::kDataflowNames[static_cast<size_t>(d.matrix.dataflow)],
                     d.PeakTops(npu::MatrixType::kInt8), d.PeakTops(npu::MatrixType::kF16)),
         fmt::format("  vector       {} x {} bit", d.vector.units, d.vector.bits),
-        fmt::format("  special      {} lanes", d.special.lanes),
+        d.special.unit == npu::SpecialUnit::kOwn
+            ? fmt::format("  special      {} lanes", d.special.lanes)
+            : fmt::format("  special      {} lanes of the vector units", d.special.lanes),
+        fmt::format("  scalar       {} cycles an operation", d.scalar.interval),
         fmt::format("  scratchpad   {} in {} banks, {}", FormatBytes(d.scratchpad.bytes),
                     d.scratchpad.banks,
                     npu::kScratchpadPolicyNames[static_cast<size_t>(d.scratchpad.policy)]),

@@ -50,6 +50,7 @@ std::optional<npu::LineWork> WorkOf(const npu::RecordTime& time) {
         case npu::Bound::kDram:
             return npu::LineWork::kBytes;
         case npu::Bound::kLaunch:
+        case npu::Bound::kScalar:
         case npu::Bound::kHostLink:
             break;
     }
@@ -126,8 +127,10 @@ Peaks PeaksOf(const npu::Description& description) {
                         static_cast<double>(d.matrix.units * d.matrix.rows * d.matrix.columns) *
                         d.matrix.rate(static_cast<npu::MatrixType>(i));
     }
-    peaks.vector =
-        cores * static_cast<double>(d.vector.units * d.vector.bits) / 32 / d.vector.simple_interval;
+    const double interval = d.vector.multiply_add_interval > 0
+                                ? std::min(d.vector.simple_interval, d.vector.multiply_add_interval)
+                                : d.vector.simple_interval;
+    peaks.vector = cores * static_cast<double>(d.vector.units * d.vector.bits) / 32 / interval;
     peaks.special = cores * static_cast<double>(d.special.lanes) / d.special.interval;
     peaks.dram_bytes = d.BytesPerCycle(d.dram.bandwidth_gbs);
     return peaks;

@@ -254,6 +254,7 @@ class TraceWriter {
         const auto units = {std::pair(Unit::kMatrix, &npu::UnitCycles::matrix),
                             std::pair(Unit::kVector, &npu::UnitCycles::vector),
                             std::pair(Unit::kSpecial, &npu::UnitCycles::special),
+                            std::pair(Unit::kScalar, &npu::UnitCycles::scalar),
                             std::pair(Unit::kScratchpad, &npu::UnitCycles::scratchpad)};
         for (const auto& [unit, cycles] : units) {
             std::vector<uint32_t> records;

@@ -416,6 +416,12 @@ class CostFinder {
     void AddOperation(const Instruction& inst, const CostCount& count) {
         const OperationKind kind = OperationKindOf(inst.op);
         const bool is_pure = HasProperty(inst.op, kPure);
+        const auto varies = [&](ValueId value) { return bool{use_.varies[value.index]}; };
+        if (is_pure && kind != OperationKind::kNone && !inst.results.empty() &&
+            std::ranges::none_of(inst.results, varies)) {
+            ++cost_.scalar_operations[count];
+            return;
+        }
         const auto computed = [&](ValueId value) {
             return use_.varies[value.index] && use_.is_data[value.index];
         };
@@ -436,6 +442,10 @@ class CostFinder {
             case OperationKind::kDivision:
                 ++region.operations.division;
                 ++of_line.division;
+                return;
+            case OperationKind::kMultiplyAdd:
+                ++region.operations.multiply_add;
+                ++of_line.multiply_add;
                 return;
             case OperationKind::kSpecial:
                 ++region.operations.special;

@@ -38,7 +38,23 @@ std::string CostOf(const std::string& body) {
     const KernelCost cost = AddCosts(kernel);
     const Status status = ir::Verify(kernel);
     EXPECT_TRUE(status.ok()) << status.error().message;
-    return CostText(cost);
+    const std::string text = CostText(cost);
+    return text.substr(0, text.find("scalar:"));
+}
+
+// Rows' addresses and conditions that a workgroup has once; not those of lanes.
+TEST(AddCosts, WhatIsOneForTheWorkgroupIsTheScalarUnits) {
+    ir::Kernel kernel = KernelOf(
+        "%row:i32 = imul %group, %n %row4:i32 = shl %row, %c2 %x4:i32 = shl %x, %c2\n"
+        "%o:i32 = iadd %row4, %x4 %v:f32 = load_buffer %a, %o align(4)\n"
+        "%in:bool = ult %group, %n if %in { %k:i32 = imul %n, %n4 %k4:i32 = shl %k, %c2\n"
+        "store_buffer %b, %k4, %v align(4) yield } else { return }\n"
+        "return");
+    const std::string text = CostText(AddCosts(kernel));
+    EXPECT_EQ(text.substr(text.find("scalar:")),
+              "scalar:\n"
+              "  2 of c0\n"
+              "  5 of invocations\n");
 }
 
 TEST(AddCosts, ElementsAreStreamsAndAddressesCostNothing) {
@@ -260,7 +276,7 @@ TEST(AddCosts, LoopsAreLookedThrough) {
                           "  %v:f32 = load_buffer %a, %o align(4)\n"
                           "  %w:f32 = load_buffer %b, %i4 align(4) %s:f32 = fma %v, %w, %acc\n")),
               "c0:\n"
-              "  operations 1 simple, 0 division, 0 special, 32 bits\n"
+              "  operations 0 simple, 1 multiply-add, 0 division, 0 special, 32 bits\n"
               "  read reuse 4/4\n"
               "invocations:\n"
               "  read reuse 4/4\n"

@@ -13,8 +13,8 @@ using ::testing::HasSubstr;
 KernelCost Example() {
     CostCount rest{.invocations = 1, .counters = {{0, -1}}};
     CostRegion all{.count = {.invocations = 1, .counters = {}},
-                   .operations = {.simple = 3, .division = 1, .special = 2},
-                   .operation_bits = 6 * 32,
+                   .operations = {.simple = 3, .multiply_add = 4, .division = 1, .special = 2},
+                   .operation_bits = 10 * 32,
                    .barriers = 1,
                    .shared_bytes = {{1, 8}, {16, 4}},
                    .accesses = {{.bytes = 4, .buffer = 0, .source = 1},
@@ -40,6 +40,7 @@ KernelCost Example() {
         .subgroup_size = 32,
         .shared_bytes = 1024,
         .regions = {all, some, {.count = rest, .operations = {.simple = 1}, .operation_bits = 32}},
+        .scalar_operations = {{{.invocations = 1, .counters = {}}, 5}, {CostCount::Of(0), 2}},
         .buffers = {{.set = 1, .offset_bytes = 32, .dynamic_offset = 0}},
         .sources = {"k.comp:12", "OpLoad at word 345"}};
 }
@@ -68,7 +69,7 @@ TEST(KernelCost, ComesBackFromItsStoredForm) {
 TEST(KernelCost, TextNamesEverything) {
     EXPECT_EQ(CostText(Example()),
               "invocations:\n"
-              "  operations 3 simple, 1 division, 2 special, 32 bits\n"
+              "  operations 3 simple, 4 multiply-add, 1 division, 2 special, 32 bits\n"
               "  read stream 4\n"
               "  read broadcast 4/64 once\n"
               "  workgroup memory 8, stride 1\n"
@@ -78,7 +79,10 @@ TEST(KernelCost, TextNamesEverything) {
               "  write scatter 4 by 4\n"
               "  product f16 32x16x16, sums invocations\n"
               "invocations - c0:\n"
-              "  operations 1 simple, 0 division, 0 special, 32 bits\n");
+              "  operations 1 simple, 0 division, 0 special, 32 bits\n"
+              "scalar:\n"
+              "  2 of c0\n"
+              "  5 of invocations\n");
 }
 
 // 10 workgroups of 64; a region ran 3 times for each of them.
@@ -91,7 +95,9 @@ TEST(KernelCost, RecordsAddUpWhatRegionsDid) {
     EXPECT_EQ(record.workgroups, 10u);
     EXPECT_EQ(record.split, npu::ProductSplit::kWorkgroup);
     EXPECT_EQ(record.operations.simple, 3u * 640);  // the last region's count is negative: none
+    EXPECT_EQ(record.operations.multiply_add, 4u * 640);
     EXPECT_EQ(record.operations.division, 640u);
+    EXPECT_EQ(record.scalar_operations, 10u * 5 + 30 * 2);
     EXPECT_EQ(record.operations.special, 2u * 640);
     EXPECT_EQ(record.element_bits, 32u);
     EXPECT_EQ(record.scratchpad_bytes, 12u * 640);

@@ -10,7 +10,8 @@ namespace fornax::kernel {
 
 enum class OperationKind : uint8_t {
     kNone,  // no operation of a vector unit: inputs, buffers, registers, changes of the type alone
-    kSimple,    // additions, multiplications, comparisons, conversions, exchanges between lanes
+    kSimple,  // additions, multiplications, comparisons, conversions, exchanges between lanes
+    kMultiplyAdd,
     kDivision,  // divisions and remainders
     kSpecial,   // exponentials, logarithms, roots, trigonometry
 };
@@ -45,6 +46,8 @@ inline OperationKind OperationKindOf(ir::Op op) {
         case Op::kMatrixTranspose:
         case Op::kMatrixLoad:
             return OperationKind::kNone;
+        case Op::kFma:
+            return OperationKind::kMultiplyAdd;
         default:
             return OperationKind::kSimple;
     }

@@ -1,7 +1,8 @@
 // The page of a profile: draws the data that stands in it, with ECharts where the page has it. Every chart is the
 // result of a function of the data alone, so that a test can draw it without a browser. common.js stands before it.
 
-const COLORS = { "launch": "#8a94a3", "matrix": "#3b7dd8", "vector": "#2aa198", "special": "#8f5fd0", "scratchpad": "#c98b1f",
+const COLORS = { "launch": "#8a94a3", "matrix": "#3b7dd8", "vector": "#2aa198", "special": "#8f5fd0", "scalar": "#4a6fa5",
+                 "scratchpad": "#c98b1f",
                  "DMA": "#d2643c", "network": "#c24d8a", "DRAM": "#c0392b", "host link": "#6b7d3a" };
 
 // --- Charts: options of ECharts
