@@ -1,8 +1,8 @@
-// Which cooperative matrices there are: what the device's matrix unit multiplies.
-#include <algorithm>
-#include <iterator>
-
+// Which cooperative matrices there are: what the device's matrix unit multiplies, or that of the
+// described machine if that is less.
 #include "driver/entry_point.h"
+#include "driver/npu_settings.h"
+#include "driver/physical_device.h"
 #include "hal/matrix_unit.h"
 
 namespace fornax::driver {
@@ -46,19 +46,26 @@ VkCooperativeMatrixPropertiesKHR Properties(const hal::MatrixProduct& product, v
 }  // namespace
 
 FORNAX_ENTRY_POINT(VkResult)
-vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(VkPhysicalDevice,
+vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(VkPhysicalDevice physical_device,
                                                   uint32_t* count,
                                                   VkCooperativeMatrixPropertiesKHR* properties) {
-    constexpr auto kCount = static_cast<uint32_t>(std::size(hal::kMatrixProducts));
-    if (!properties) {
-        *count = kCount;
-        return VK_SUCCESS;
+    const auto& machine = FromHandle<PhysicalDevice>(physical_device)->machine();
+    uint32_t found = 0;
+    bool all = true;
+    for (const hal::MatrixProduct& product : hal::kMatrixProducts) {
+        if (machine && !HasProduct(*machine, product)) {
+            continue;
+        }
+        if (properties && found == *count) {
+            all = false;
+            break;
+        }
+        if (properties) {
+            properties[found] = Properties(product, properties[found].pNext);
+        }
+        ++found;
     }
-    const bool all = *count >= kCount;
-    *count = std::min(*count, kCount);
-    for (uint32_t i = 0; i < *count; ++i) {
-        properties[i] = Properties(hal::kMatrixProducts[i], properties[i].pNext);
-    }
+    *count = found;
     return all ? VK_SUCCESS : VK_INCOMPLETE;
 }
 

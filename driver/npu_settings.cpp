@@ -15,6 +15,19 @@ namespace {
 // "maxComputeSharedMemorySize ... at least 16384" (Required Limits).
 constexpr uint64_t kLeastSharedBytes = 16384;
 
+npu::MatrixType TypeOf(hal::MatrixElement element) {
+    switch (element) {
+        case hal::MatrixElement::kF16:
+            return npu::MatrixType::kF16;
+        case hal::MatrixElement::kBF16:
+            return npu::MatrixType::kBF16;
+        case hal::MatrixElement::kF32:
+            return npu::MatrixType::kF32;
+        default:
+            return npu::MatrixType::kInt8;
+    }
+}
+
 }  // namespace
 
 Result<NpuSettings> ReadNpuSettings(const Instance& instance) {
@@ -32,6 +45,10 @@ void DescribeMachine(const npu::Description& machine, hal::DeviceCapabilities& c
     capabilities.max_shared_bytes = static_cast<uint32_t>(
         std::clamp<uint64_t>(machine.scratchpad.bytes, kLeastSharedBytes,
                              std::max<uint64_t>(kLeastSharedBytes, capabilities.max_shared_bytes)));
+}
+
+bool HasProduct(const npu::Description& machine, const hal::MatrixProduct& product) {
+    return machine.matrix.units > 0 && machine.matrix.rate(TypeOf(product.a)) > 0;
 }
 
 }  // namespace fornax::driver

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "hal/device.h"
+#include "hal/matrix_unit.h"
 #include "npu/description/description.h"
 
 namespace fornax::driver {
@@ -27,5 +28,8 @@ Result<NpuSettings> ReadNpuSettings(const Instance& instance);
 // What a device says of itself on the described machine, where Vulkan lets it follow: never more
 // than the device has.
 void DescribeMachine(const npu::Description& machine, hal::DeviceCapabilities& capabilities);
+
+// Whether the described machine's matrix units multiply them.
+bool HasProduct(const npu::Description& machine, const hal::MatrixProduct& product);
 
 }  // namespace fornax::driver

@@ -32,9 +32,9 @@ VkResult PhysicalDevice::Init() {
         return FailWith(*this, VK_ERROR_INITIALIZATION_FAILED, settings.error().message);
     }
     capabilities_ = hal_->capabilities();
-    if (settings->machine) {
-        DescribeMachine(*settings->machine, capabilities_);
-        is_modelled_ = true;
+    machine_ = std::move(settings->machine);
+    if (machine_) {
+        DescribeMachine(*machine_, capabilities_);
     }
     return MakeProperties(*this, capabilities(), properties_);
 }

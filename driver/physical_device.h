@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include <vulkan/vulkan_core.h>
 
@@ -10,6 +11,7 @@
 #include "base/result.h"
 #include "driver/object.h"
 #include "hal/device.h"
+#include "npu/description/description.h"
 
 namespace fornax::kernel {
 class KernelCompiler;
@@ -46,8 +48,9 @@ class PhysicalDevice : public Object {
     VkResult Init();
 
     const hal::DeviceCapabilities& capabilities() const { return capabilities_; }
-    // FORNAX_NPU: times and limits are a described machine's.
-    bool is_modelled() const { return is_modelled_; }
+    // FORNAX_NPU: times, limits and products of matrices are this machine's.
+    const std::optional<npu::Description>& machine() const { return machine_; }
+    bool is_modelled() const { return machine_.has_value(); }
     const VkPhysicalDeviceProperties& properties() const { return properties_; }
     hal::HeapState heap() const { return hal_->heap(); }
 
@@ -62,7 +65,7 @@ class PhysicalDevice : public Object {
   private:
     std::shared_ptr<hal::Device> hal_;  // runs nothing; asked for capabilities
     hal::DeviceCapabilities capabilities_;
-    bool is_modelled_ = false;
+    std::optional<npu::Description> machine_;
     VkPhysicalDeviceProperties properties_ = {};
     ProcessMutex compiler_mutex_;
     std::unique_ptr<kernel::KernelCompiler> compiler_;

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <set>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -106,6 +108,25 @@ TEST_F(ModelledTimeTest, TheDeviceIsTheDescribedMachine) {
     EXPECT_STREQ(properties.deviceName, "Fornax (laptop-45, modelled)");
     EXPECT_FLOAT_EQ(properties.limits.timestampPeriod, 1 / 1.85f);
     EXPECT_EQ(properties.limits.maxComputeSharedMemorySize, 65536u);
+}
+
+// Types that its matrix units have no rate for are on the vector units, so they are not offered.
+TEST_F(ModelledTimeTest, MatrixProductsAreThoseOfTheDescribedMachine) {
+    more_extensions_.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+    Start("edge-4", false);
+    ASSERT_FALSE(HasFatalFailure());
+    uint32_t count = 0;
+    EXPECT_VK(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical_, &count, nullptr));
+    std::vector<VkCooperativeMatrixPropertiesKHR> properties(
+        count, {.sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR});
+    EXPECT_VK(
+        vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical_, &count, properties.data()));
+    std::set<VkComponentTypeKHR> types;
+    for (const VkCooperativeMatrixPropertiesKHR& each : properties) {
+        types.insert(each.AType);
+    }
+    EXPECT_EQ(types, (std::set{VK_COMPONENT_TYPE_FLOAT16_KHR, VK_COMPONENT_TYPE_BFLOAT16_KHR,
+                               VK_COMPONENT_TYPE_SINT8_KHR, VK_COMPONENT_TYPE_UINT8_KHR}));
 }
 
 TEST_F(ModelledTimeTest, TimestampsAreModelled) {
