@@ -5,7 +5,10 @@ FORNAX_COMMAND is the command. A few layers of networks, small enough for SCALE-
 
 import json
 import os
+import pathlib
+import resource
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -44,22 +47,51 @@ def ours(rows, columns, product):
     return {dataflow: values["cycles"] for dataflow, values in json.loads(found.stdout).items()}
 
 
+def replay_seconds(side, dataflow, folder):
+    """Of processors, for a replay of the layers one after the other on a machine with one such array."""
+    machine, records = folder / "machine.toml", folder / "layers.jsonl"
+    machine.write_text(f'base = "edge-4"\ncores.per_cluster = 1\nmatrix.rows = {side}\nmatrix.columns = {side}\n'
+                       f'matrix.dataflow = "{dataflow}"\n')
+    lines = [{"fornax_npu_records": 1, "records": len(LAYERS)}]
+    for i, (m, n, k) in enumerate(LAYERS.values()):
+        product = {"m": m, "n": n, "k": k, "a_bytes": m * k, "b_bytes": k * n}
+        lines.append({"dispatch": f"layer {i}", "workgroups": 1, "products": [product],
+                      "accesses": [{"bytes": m * k + k * n}, {"bytes": m * n, "writes": True}], "after": [i - 1] if i else []})
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = subprocess.run([os.environ["FORNAX_COMMAND"], "profile", records, "--npu", machine, "--json"], capture_output=True,
+                           text=True, check=True, timeout=60)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert json.loads(found.stdout)["records"] == len(LAYERS)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 class ScaleSim(unittest.TestCase):
     def test_published(self):
         for (product, dataflow), cycles in GOLDEN.items():
             self.assertEqual(ours(32, 32, product)[dataflow] - 1, cycles)
 
     def test_layers(self):
+        with tempfile.TemporaryDirectory(prefix="fornax_scale_sim_") as name:
+            self.layers(pathlib.Path(name))
+
+    def layers(self, folder):
+        of_theirs = of_ours = 0
         for side in (8, 32, 128):
             found = {name: ours(side, side, product) for name, product in LAYERS.items()}
             for dataflow in scale_sim.DATAFLOWS:
-                begin = time.perf_counter()
+                begin = time.process_time()
                 expected = scale_sim.cycles(side, side, dataflow, LAYERS.values())
-                seconds = time.perf_counter() - begin
-                print(f"{side} x {side}, {dataflow}: {len(LAYERS)} layers in {seconds:.1f} s of SCALE-Sim", flush=True)
+                theirs = time.process_time() - begin
+                replayed = replay_seconds(side, dataflow, folder)
+                of_theirs, of_ours = of_theirs + theirs, of_ours + replayed
+                print(f"{side} x {side}, {dataflow}: {len(LAYERS)} layers in {theirs:.1f} s of SCALE-Sim, {replayed:.3f} s of fornax "
+                      "profile", flush=True)
                 for (name, cycles), theirs in zip(found.items(), expected, strict=True):
                     with self.subTest(side=side, dataflow=dataflow, layer=name):
                         self.assertEqual(cycles[dataflow] - 1, theirs)
+        print(f"In all {of_theirs:.1f} s of SCALE-Sim, {of_ours:.2f} s of fornax profile: {of_theirs / of_ours:.0f} times", flush=True)
+        self.assertGreater(of_theirs, 100 * of_ours)
 
     def test_arrays_that_are_not_square(self):
         product = LAYERS["square of an odd size"]
