@@ -43,6 +43,14 @@ class StatisticsCase(unittest.TestCase):
         self.assertEqual(len(reality.summary(rows[:2])), 1)
 
 
+    def test_the_median_of_descriptions(self):
+        texts = [f"# A\nname = \"host\"\n\n[dram]\nbandwidth_gbs = {gbs} # GB/s: peak\nlatency_ns = 0 # ns\n[cache]\nbytes = {size}\n"
+                 for gbs, size in ((60, 8388608), (4.5e+1, 4194304), (50.5, 16777216))]
+        self.assertEqual(reality.median_description(texts),
+                         "# A\nname = \"host\"\n\n[dram]\nbandwidth_gbs = 50.5 # GB/s: peak\nlatency_ns = 0 # ns\n[cache]\nbytes = 8388608\n")
+        self.assertIn("bandwidth_gbs = 45.0 #", reality.median_description(texts[:2]))
+
+
 class RecordsCase(unittest.TestCase):
     def test_the_last_submission_waits_for_none_before(self):
         records = [{"dispatch": "a", "begins_submission": True}, {"dispatch": "b", "begins_submission": True, "after": [0]},

@@ -3,14 +3,16 @@
 Usage: python3 -m tools.replay.reality --fornax COMMAND [NAME...] [options]; `fornax npu reality` calls it.
 
 Every name is measured as a user would, and its cost records are replayed on a description of this machine, which
-`fornax npu host` has measured. Nothing of a network or kernel enters the description. What was measured and recorded
-stays in a folder (--keep), whose files --replay compares again with another description or model.
+`fornax npu host` has measured, once in each round between the others, because a shared machine's bandwidth changes within
+minutes. Nothing of a network or kernel enters the description. What was measured and recorded stays in a folder (--keep),
+whose files --replay compares again with another description or model.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -166,8 +168,32 @@ def compare(name, measured, path, options, scratch):
     return {"name": name, "measured_ns": measured, "modelled_ns": time, "error": time / measured - 1, "bound": bound}
 
 
+def median_description(texts):
+    """Of several descriptions that `fornax npu host` wrote: the first, with the median of each number."""
+    values = {}
+    for text in texts:
+        table = ""
+        for line in text.splitlines():
+            table = line if line.startswith("[") else table
+            if found := re.match(r"(\w+) = ([0-9][0-9.e+-]*)", line):
+                values.setdefault((table, found[1]), []).append(found[2])
+    lines, table = [], ""
+    for line in texts[0].splitlines():
+        table = line if line.startswith("[") else table
+        if found := re.match(r"(\w+) = ([0-9][0-9.e+-]*)", line):
+            # Of an even number the lower one, so that whole numbers remain such.
+            ordered = sorted(values[table, found[1]], key=float)
+            line = f"{found[1]} = {ordered[(len(ordered) - 1) // 2]}{line[found.end():]}"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def measure_host(options, path):
+    run([options.fornax, "npu", "host", "-o", path, *(["--quick"] if options.quick else [])])
+
+
 def measure(names, options, folder):
-    """Measured nanoseconds by name; the rounds of all names take turns."""
+    """Measured nanoseconds by name; the rounds of all names, and of the machine's description, take turns."""
     subjects = []
     for name in names:
         scratch = folder / name
@@ -178,11 +204,18 @@ def measure(names, options, folder):
             show(f"recording {subject.name}")
             subject.record(folder / f"{subject.name}.jsonl")
     times = {name: [] for name in names}
+    hosts = []
     for number in range(options.rounds):
+        if not options.npu:
+            show(f"measuring the machine, {number + 1} of {options.rounds}")
+            measure_host(options, folder / f"host.{number}.toml")
+            hosts.append((folder / f"host.{number}.toml").read_text())
         for subject in subjects:
             show(f"measuring {subject.name}, {number + 1} of {options.rounds}")
             times[subject.name].append(subject.measure())
     show("")
+    if hosts:
+        (folder / "host.toml").write_text(median_description(hosts))
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -222,14 +255,13 @@ def reality(options, folder):
     """The rows of the table, which it prints."""
     kept = folder / "measured.json"
     measured = json.loads(kept.read_text()) if kept.exists() else {}
-    if not options.npu:
-        options.npu = str(folder / "host.toml")
-        if not pathlib.Path(options.npu).exists():
-            run([options.fornax, "npu", "host", "-o", options.npu, *(["--quick"] if options.quick else [])])
-    options.description = json.loads(run([options.fornax, "npu", "describe", options.npu, "--json"]))
     if not options.replay:
         measured |= measure(options.names, options, folder)
         kept.write_text(json.dumps(measured, indent=1) + "\n")
+    options.npu = options.npu or str(folder / "host.toml")
+    if not pathlib.Path(options.npu).exists():
+        measure_host(options, options.npu)
+    options.description = json.loads(run([options.fornax, "npu", "describe", options.npu, "--json"]))
     missing = [name for name in options.names if name not in measured]
     if missing:
         raise RealityError(f"{folder} has no measurement of {', '.join(missing)}.")
