@@ -11,12 +11,13 @@
 // Other invocations are no obstacle: what two of them write without synchronisation, and one of
 // them reads, is a data race already ("Vulkan Memory Model").
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "compiler/kernel/index/index_builder.h"
+#include "compiler/kernel/transform/clone.h"
 #include "compiler/kernel/transform/passes.h"
 #include "compiler/kernel/transform/structure.h"
 
@@ -26,6 +27,9 @@ using namespace ir;
 
 namespace {
 
+// What computes where a sum is kept, of those that are kept in private variables.
+constexpr uint32_t kMaxOffsetInstructions = 64;
+
 // A loop over 0, 1, ... with as many iterations as invocations.
 struct Counted {
     InstId loop;
@@ -33,21 +37,19 @@ struct Counted {
     std::vector<InstId> body;  // without what ends it
 };
 
-// scale * counter + constant + a sum of values that are the same in all iterations, each with a
-// factor, and if it is opaque something else that is.
-struct Affine {
+// Bytes `at` and on behind scale * counter + base, which is the same in all iterations.
+struct OwnPlace {
     int64_t scale = 0;
-    int64_t constant = 0;
-    std::map<uint32_t, int64_t> terms = {};  // factors by value
-    bool opaque = false;
+    int64_t at = 0;
+    IndexExpr base;  // without a constant
 };
 
 // What a kernel does with workgroup memory or with a buffer, all of it in places of an iteration's
-// own: bytes low to high behind scale * counter + terms.
+// own: bytes low to high behind those of the first access.
 struct Memory {
     bool is_stored = false;
     bool is_own = true;
-    std::optional<Affine> offset = {};  // of the first access
+    std::optional<OwnPlace> place = {};  // of the first access
     int64_t low = 0;
     int64_t high = 0;
     std::vector<InstId> accesses = {};
@@ -63,12 +65,13 @@ class DistributedLoops {
         if (invocations_ < 2 || !AllDoTheSame()) {
             return false;
         }
+        IndexBuilder index(kernel_);
         for (InstId id : kernel_.block(kernel_.body).insts) {
-            if (std::optional<Counted> loop = Find(id)) {
+            if (std::optional<Counted> loop = Find(id, index)) {
                 loops_.push_back(std::move(*loop));
             }
         }
-        if (loops_.empty() || !HaveOwnMemory()) {
+        if (loops_.empty() || !HaveOwnMemory(index)) {
             return false;
         }
         Rewrite();
@@ -137,7 +140,7 @@ class DistributedLoops {
     }
 
     // One test at the start, of the counter, and no other way out.
-    std::optional<Counted> Find(InstId id) const {
+    std::optional<Counted> Find(InstId id, IndexBuilder& index) const {
         const Instruction& loop = kernel_.inst(id);
         uint64_t first = 0;
         if (loop.op != Op::kLoop || loop.operands.size() != 1 || !loop.results.empty() ||
@@ -149,7 +152,7 @@ class DistributedLoops {
         Counted found{.loop = id, .counter = begin.params[0], .body = {}};
         if (!end.params.empty() || kernel_.type(found.counter) != Type::kI32 ||
             !IsTestedFirst(id, found.body) || !Tests(kernel_.inst(begin.insts[0]), found.counter) ||
-            !CountsUp(kernel_.inst(end.insts.back()), found.counter)) {
+            index.StepOf(found.counter) != 1) {
             return {};
         }
         return found;
@@ -159,13 +162,6 @@ class DistributedLoops {
         uint64_t count = 0;
         return (test.op == Op::kSLt || test.op == Op::kULt) && test.operands[0] == counter &&
                kernel_.IsConst(test.operands[1], &count) && count == invocations_;
-    }
-
-    bool CountsUp(const Instruction& next, ValueId counter) const {
-        const Instruction* sum = kernel_.Definition(next.operands[0]);
-        uint64_t step = 0;
-        return sum && sum->op == Op::kIAdd && sum->operands[0] == counter &&
-               kernel_.IsConst(sum->operands[1], &step) && step == 1;
     }
 
     // How many instructions inside go to the loop's end or out of it; returns count as many.
@@ -199,7 +195,7 @@ class DistributedLoops {
     }
 
     // No iteration reads what another one writes, or writes where another one does.
-    bool HaveOwnMemory() {
+    bool HaveOwnMemory(IndexBuilder& index) {
         for (InstId id : structure_.preorder) {
             const Instruction& inst = kernel_.inst(id);
             const bool is_shared = inst.op == Op::kLoadShared || inst.op == Op::kStoreShared;
@@ -221,99 +217,67 @@ class DistributedLoops {
             memory.is_stored |= inst.op == Op::kStoreBuffer || inst.op == Op::kStoreShared;
             memory.accesses.push_back(id);
             const Counted* loop = LoopAround(id);
-            const auto offset = loop ? AffineOf(inst.operands[is_shared ? 0 : 1], *loop, 0)
-                                     : std::optional<Affine>();
-            memory.is_own = memory.is_own && offset && AddAccess(memory, *offset, BytesOf(inst));
+            const auto own = loop ? PlaceOf(inst.operands[is_shared ? 0 : 1], *loop, index)
+                                  : std::optional<OwnPlace>();
+            memory.is_own = memory.is_own && own && AddAccess(memory, *own, BytesOf(inst));
         }
         return std::ranges::all_of(memories_, [](const auto& item) {
             return item.second.is_own || !item.second.is_stored;
         });
     }
 
-    // Offsets of 32 bits do not come back to where another iteration was.
-    bool IsApart(const Affine& offset) const {
-        return offset.scale > 0 && offset.scale * static_cast<int64_t>(invocations_) <= INT32_MAX;
+    bool AddAccess(Memory& memory, const OwnPlace& own, int64_t bytes) const {
+        if (!memory.place) {
+            memory.place = own;
+            memory.low = own.at;
+            memory.high = own.at;
+        }
+        memory.low = std::min(memory.low, own.at);
+        memory.high = std::max(memory.high, own.at + bytes);
+        return own.scale == memory.place->scale && own.base == memory.place->base &&
+               memory.high - memory.low <= own.scale;
     }
 
-    bool AddAccess(Memory& memory, const Affine& offset, int64_t bytes) const {
-        if (!memory.offset) {
-            memory.offset = offset;
-            memory.low = offset.constant;
-            memory.high = offset.constant;
-        }
-        memory.low = std::min(memory.low, offset.constant);
-        memory.high = std::max(memory.high, offset.constant + bytes);
-        return !offset.opaque && IsApart(offset) && offset.scale == memory.offset->scale &&
-               offset.terms == memory.offset->terms && memory.high - memory.low <= offset.scale;
-    }
-
-    std::optional<Affine> AffineOf(ValueId value, const Counted& loop, uint32_t depth) const {
-        constexpr uint32_t kMaxDepth = 24;
-        constexpr int64_t kMaxScale = 1 << 24;
-        constexpr int64_t kMaxShift = 24;
-        uint64_t bits = 0;
-        if (value == loop.counter) {
-            return Affine{.scale = 1};
-        }
-        if (kernel_.IsConst(value, &bits)) {
-            return Affine{.constant = static_cast<int32_t>(bits)};
-        }
-        const Instruction* inst = kernel_.Definition(value);
-        if (!inst) {
-            return {};  // of a loop inside
-        }
-        const InstId id = kernel_.value(value).inst;
-        if (!IsInside(structure_.block_of[id.index], loop.loop)) {
-            return Affine{.terms = {{value.index, 1}}};
-        }
-        if (!HasProperty(inst->op, kPure) || depth == kMaxDepth ||
-            kernel_.type(value) != Type::kI32) {
+    // Nothing that the loop changes, but for its counter, is in the offset.
+    std::optional<OwnPlace> PlaceOf(ValueId offset, const Counted& loop, IndexBuilder& index) {
+        if (kernel_.type(offset) != Type::kI32) {
             return {};
         }
-        std::vector<Affine> in;
-        for (ValueId operand : inst->operands) {
-            const auto part = AffineOf(operand, loop, depth + 1);
-            if (!part) {
-                return {};
-            }
-            in.push_back(*part);
-        }
-        const bool by_number = in.size() == 2 && kernel_.IsConst(inst->operands[1]);
-        Affine result;
-        if (inst->op == Op::kIAdd) {
-            result = std::move(in[0]);
-            result.scale += in[1].scale;
-            result.constant += in[1].constant;
-            result.opaque |= in[1].opaque;
-            for (const auto& [term, factor] : in[1].terms) {
-                result.terms[term] += factor;
-            }
-        } else if (by_number && (inst->op == Op::kIMul || inst->op == Op::kShl)) {
-            const int64_t number = in[1].constant;
-            if (inst->op == Op::kShl && (number < 0 || number > kMaxShift)) {
-                return {};
-            }
-            const int64_t factor = inst->op == Op::kShl ? int64_t{1} << number : number;
-            result = std::move(in[0]);
-            result.scale *= factor;
-            result.constant *= factor;
-            for (auto& [term, of_term] : result.terms) {
-                of_term *= factor;
-            }
-        } else {
-            result.opaque = true;
-            for (const Affine& part : in) {
-                if (part.scale != 0) {
-                    return {};
-                }
+        IndexAlgebra& algebra = index.algebra();
+        const IndexExpr expr = index.Of(offset);
+        const IndexSum sum = algebra.sum(expr);
+        OwnPlace own = {.at = sum.constant};
+        IndexExpr counted = algebra.Constant(own.at);
+        for (const IndexSum::Part& part : sum.parts) {
+            const IndexTerm term = algebra.term(part.term);
+            if (term.kind == IndexTerm::Kind::kSymbol && CountsIterations(term.symbol, loop)) {
+                own.scale = part.factor;
+                const IndexExpr scale = algebra.Constant(part.factor);
+                counted =
+                    algebra.Add(counted, algebra.Multiply(algebra.Symbol(term.symbol), scale));
             }
         }
-        const auto is_large = [](const auto& term) { return std::abs(term.second) > INT32_MAX; };
-        // Nothing wraps that would bring two iterations together.
-        const bool small = std::abs(result.scale) <= kMaxScale &&
-                           std::abs(result.constant) <= INT32_MAX &&
-                           std::ranges::none_of(result.terms, is_large);
-        return small ? std::optional(std::move(result)) : std::nullopt;
+        const auto if_steady = [&](const IndexSymbol& symbol) {
+            return IsSteady(symbol, loop) ? algebra.Symbol(symbol) : IndexExpr();
+        };
+        own.base = algebra.Substitute(algebra.Subtract(expr, counted), 32, if_steady);
+        // Offsets of 32 bits do not come back to where another iteration was.
+        const bool apart =
+            own.scale > 0 && own.scale <= INT32_MAX / static_cast<int64_t>(invocations_);
+        return apart && own.base.valid() ? std::optional(own) : std::nullopt;
+    }
+
+    static bool CountsIterations(const IndexSymbol& symbol, const Counted& loop) {
+        return symbol.kind == IndexSymbol::Kind::kIteration && symbol.number == loop.loop.index;
+    }
+
+    // The same in all iterations of the loop.
+    bool IsSteady(const IndexSymbol& symbol, const Counted& loop) const {
+        if ((symbol.axes & kIterationAxis) == 0) {
+            return true;
+        }
+        return symbol.kind == IndexSymbol::Kind::kValue &&
+               !IsInside(structure_.DefinitionBlock(kernel_, ValueId{symbol.number}), loop.loop);
     }
 
     // Whether each iteration of `loop` comes to the instruction: through loops only that run.
@@ -370,14 +334,45 @@ class DistributedLoops {
         return memory.is_stored && is_read && is_reached && (repeats || accesses.size() > 2);
     }
 
-    // The body, with what `memory` keeps in a local of its own.
-    void KeepLocally(const Memory& memory, std::vector<InstId> accesses, Counted& loop) {
+    // Makes the value anew at the beginning of an iteration, if that can be done with so many
+    // instructions.
+    bool CloneToBegin(ValueId value,
+                      const Counted& loop,
+                      Cloner& cloner,
+                      std::vector<InstId>& begin,
+                      uint32_t& budget) {
+        if (value == loop.counter || cloner.Value(value) != value ||
+            !IsInside(structure_.DefinitionBlock(kernel_, value), loop.loop)) {
+            return true;
+        }
+        const InstId id = kernel_.value(value).inst;
+        if (!id.valid() || !HasProperty(kernel_.inst(id).op, kPure) || budget == 0) {
+            return false;
+        }
+        --budget;
+        for (ValueId operand : std::vector(kernel_.inst(id).operands)) {
+            if (!CloneToBegin(operand, loop, cloner, begin, budget)) {
+                return false;
+            }
+        }
+        begin.push_back(cloner.Clone(id));
+        return true;
+    }
+
+    // The body, with what an element keeps in a local of its own.
+    void KeepLocally(std::vector<InstId> accesses, Counted& loop) {
         const Instruction first = kernel_.inst(accesses[0]);
+        std::vector<InstId> begin;
+        Cloner cloner(kernel_);
+        uint32_t budget = kMaxOffsetInstructions;
+        if (!CloneToBegin(first.operands[1], loop, cloner, begin, budget)) {
+            return;
+        }
+        const ValueId offset = cloner.Value(first.operands[1]);
         const bool loads = first.op == Op::kLoadBuffer;
         const Type type = kernel_.type(loads ? first.results[0] : first.operands.back());
         const auto local = kernel_.locals.size();
         kernel_.locals.push_back({.type = type, .count = 1});
-        std::vector<InstId> begin;
         const auto make = [&](std::vector<InstId>& into, Op op, Type result,
                               std::initializer_list<ValueId> operands, uint64_t imm) {
             const bool has_result = result != Type::kVoid;
@@ -387,20 +382,7 @@ class DistributedLoops {
             into.push_back(made);
             return has_result ? kernel_.inst(made).results[0] : ValueId();
         };
-        const auto number = [&](int64_t bits) {
-            return make(begin, Op::kConst, Type::kI32, {}, static_cast<uint32_t>(bits));
-        };
-        const auto product = [&](ValueId value, int64_t factor) {
-            return make(begin, Op::kIMul, Type::kI32, {value, number(factor)}, 0);
-        };
-        const auto sum = [&](ValueId a, ValueId b) {
-            return make(begin, Op::kIAdd, Type::kI32, {a, b}, 0);
-        };
-        ValueId offset = sum(product(loop.counter, memory.offset->scale), number(memory.low));
-        for (const auto& [term, factor] : memory.offset->terms) {
-            offset = sum(offset, product(ValueId{term}, factor));
-        }
-        const ValueId zero = number(0);
+        const ValueId zero = make(begin, Op::kConst, Type::kI32, {}, 0);
         const ValueId buffer = make(begin, Op::kBuffer, Type::kBuffer, {zero},
                                     kernel_.Definition(first.operands[0])->imm);
         const ValueId old = make(begin, Op::kLoadBuffer, type, {buffer, offset}, first.imm);
@@ -422,7 +404,7 @@ class DistributedLoops {
             for (Counted& loop : loops_) {
                 std::vector<InstId> accesses;
                 if (IsSum(memory, loop, accesses)) {
-                    KeepLocally(memory, accesses, loop);
+                    KeepLocally(accesses, loop);
                 }
             }
         }

@@ -186,6 +186,20 @@ TEST(DistributeLoops, OthersStay) {
     }
 }
 
+// 8 * i - 4 * i is 4 * i.
+TEST(DistributeLoops, PlacesAreWrittenInSeveralWays) {
+    SumsKernel sums = {.sum_place = "isub %twice, %once"};
+    std::string text = sums.Text();
+    text.insert(text.find("%place:i32"),
+                "%once:i32 = imul %i, %four\n%twice:i32 = iadd %once, %once\n");
+    ir::Kernel kernel = Parsed(KernelText("", text));
+    EXPECT_TRUE(DistributeLoops(kernel));
+    text.insert(text.find("%place:i32"), "%more_of_it:i32 = iadd %twice, %i\n");
+    text.replace(text.find("isub %twice"), std::string("isub %twice").size(), "isub %more_of_it");
+    kernel = Parsed(KernelText("", text));
+    EXPECT_FALSE(DistributeLoops(kernel));
+}
+
 // With 2^22 bytes between them the places of 1,024 iterations come round to the first one's.
 TEST(DistributeLoops, PlacesDoNotWrap) {
     for (const uint32_t scale : {1u << 20, 1u << 22}) {
@@ -256,8 +270,8 @@ TEST(DistributeLoops, ASumInABuffer) {
             %z:i32 = const 0
             %one:i32 = const 1
             %four:i32 = const 4
-            %many:i32 = const 64
             %eight:i32 = const 8
+            %many:i32 = const 64
             %in:buffer = buffer 0, %z
             %w:i32 = builtin workgroup_id_x
             %start:i32 = imul %w, %many
@@ -299,6 +313,19 @@ TEST(DistributeLoops, ASumThatMayNotBeReachedStaysInItsBuffer) {
     text = kSum;
     text.insert(text.find("exit @2"), "%edge:bool = ule %eight, %start\nif %edge {\nexit @2\n}\n");
     kernel = Parsed(KernelText("", text));
+    EXPECT_TRUE(DistributeLoops(kernel));
+    EXPECT_TRUE(kernel.locals.empty());
+}
+
+// An offset that takes a counter of the loop inside, though it does not depend on it, is not known
+// before that loop.
+TEST(DistributeLoops, ASumWhosePlaceComesLateStaysInItsBuffer) {
+    std::string text = kSum;
+    text.insert(text.find("%place:i32"),
+                "%none:i32 = isub %k, %k\n%late:i32 = iadd %four, %none\n");
+    text.replace(text.find("%place0, %four"), std::string("%place0, %four").size(),
+                 "%place0, %late");
+    ir::Kernel kernel = Parsed(KernelText("", text));
     EXPECT_TRUE(DistributeLoops(kernel));
     EXPECT_TRUE(kernel.locals.empty());
 }
