@@ -1,9 +1,7 @@
-// Atomics. One address for all lanes: the lanes are combined, then one locked operation; each
-// lane's old value follows from those before it. Anything else: a loop over the active lanes.
-// Workgroup memory needs no lock, because one worker runs the whole workgroup.
+#include "compiler/kernel/codegen/emit_atomic.h"
+
 #include <functional>
 
-#include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 #include "compiler/kernel/codegen/pure_ops_internal.h"
 
@@ -56,7 +54,7 @@ bool Associative(AtomicOp op) {
 }  // namespace
 
 // What an operation leaves in memory; scalars or vectors.
-Value* Emitter::Combine(AtomicOp op, Value* old, Value* value) {
+Value* AtomicEmitter::Combine(AtomicOp op, Value* old, Value* value) {
     llvm::Type* type = old->getType();
     const bool half = OnFloats(op) && type->getScalarType()->isIntegerTy();
     if (half) {
@@ -103,15 +101,15 @@ Value* Emitter::Combine(AtomicOp op, Value* old, Value* value) {
 }
 
 // The vector, with what changes nothing in the lanes that are not active.
-Value* Emitter::ActiveOrNeutral(AtomicOp op, Value* vector) {
-    if (!mask_) {
+Value* AtomicEmitter::ActiveOrNeutral(AtomicOp op, Value* vector) {
+    if (!code_.mask) {
         return vector;
     }
     llvm::Type* type = vector->getType()->getScalarType();
     if (OnFloats(op)) {
         llvm::Constant* nan = type->isIntegerTy() ? llvm::ConstantInt::get(type, kHalfNan)
                                                   : llvm::ConstantFP::getNaN(type);
-        return builder_.CreateSelect(mask_, vector, Splat(nan));
+        return builder_.CreateSelect(code_.mask, vector, code_.Splat(nan));
     }
     const uint32_t bits = type->getIntegerBitWidth();
     llvm::APInt neutral(bits, 0);
@@ -122,21 +120,23 @@ Value* Emitter::ActiveOrNeutral(AtomicOp op, Value* vector) {
     } else if (op == AtomicOp::kSMax) {
         neutral = llvm::APInt::getSignedMinValue(bits);
     }
-    return builder_.CreateSelect(mask_, vector, Splat(llvm::ConstantInt::get(type, neutral)));
+    return builder_.CreateSelect(code_.mask, vector,
+                                 code_.Splat(llvm::ConstantInt::get(type, neutral)));
 }
 
 // All active lanes' values as one operand of the operation.
-Value* Emitter::ReduceLanes(AtomicOp op, ir::ValueId value) {
+Value* AtomicEmitter::ReduceLanes(AtomicOp op, ir::ValueId value) {
     const bool adds = op == AtomicOp::kAdd || op == AtomicOp::kSub;
     if (shapes_.shape(value).uniform() && op != AtomicOp::kXor) {
-        Value* scalar = Raw(value);
+        Value* scalar = values_.Raw(value);
         if (!adds) {
             return scalar;
         }
-        Value* active = builder_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, MaskBits(Mask()));
+        Value* active =
+            builder_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, code_.MaskBits(code_.Mask()));
         return builder_.CreateMul(scalar, builder_.CreateZExtOrTrunc(active, scalar->getType()));
     }
-    Value* vector = ActiveOrNeutral(op, Vector(value));
+    Value* vector = ActiveOrNeutral(op, values_.Vector(value));
     switch (op) {
         case AtomicOp::kAdd:
         case AtomicOp::kSub:
@@ -158,7 +158,7 @@ Value* Emitter::ReduceLanes(AtomicOp op, ir::ValueId value) {
         default:
             break;
     }
-    for (uint32_t half = lanes_ / 2; half > 0; half /= 2) {
+    for (uint32_t half = code_.lanes / 2; half > 0; half /= 2) {
         llvm::SmallVector<int, 64> low;
         llvm::SmallVector<int, 64> high;
         for (uint32_t lane = 0; lane < half; ++lane) {
@@ -172,16 +172,16 @@ Value* Emitter::ReduceLanes(AtomicOp op, ir::ValueId value) {
 }
 
 // Gives what was in memory when the new contents took its place.
-Value* Emitter::LoopUntilExchanged(Value* address,
-                                   llvm::Type* type,
-                                   llvm::function_ref<Value*(Value*)> update) {
+Value* AtomicEmitter::LoopUntilExchanged(Value* address,
+                                         llvm::Type* type,
+                                         llvm::function_ref<Value*(Value*)> update) {
     const auto bytes = type->getPrimitiveSizeInBits() / 8;
     llvm::Type* bits = builder_.getIntNTy(static_cast<unsigned>(bytes * 8));
     const auto order = llvm::AtomicOrdering::SequentiallyConsistent;
     Value* first = builder_.CreateAlignedLoad(bits, address, llvm::Align(bytes));
     BasicBlock* before = builder_.GetInsertBlock();
-    BasicBlock* loop = NewBlock("exchange");
-    BasicBlock* end = NewBlock("exchanged");
+    BasicBlock* loop = code_.NewBlock("exchange");
+    BasicBlock* end = code_.NewBlock("exchanged");
     builder_.CreateBr(loop);
     builder_.SetInsertPoint(loop);
     auto* expected = builder_.CreatePHI(bits, 2);
@@ -190,29 +190,30 @@ Value* Emitter::LoopUntilExchanged(Value* address,
     Value* pair = builder_.CreateAtomicCmpXchg(
         address, expected, builder_.CreateBitCast(updated, bits), llvm::Align(bytes), order, order);
     expected->addIncoming(builder_.CreateExtractValue(pair, 0), builder_.GetInsertBlock());
-    EmitMaybe(builder_.CreateExtractValue(pair, 1), end, loop, true);
+    code_.EmitMaybe(builder_.CreateExtractValue(pair, 1), end, loop, true);
     builder_.SetInsertPoint(end);
     return builder_.CreateBitCast(expected, type);
 }
 
-Value* Emitter::AtomicOnScalar(const AtomicPlace& place,
-                               Value* offset,
-                               Value* value,
-                               Value* comparand) {
+Value* AtomicEmitter::AtomicOnScalar(const AtomicPlace& place,
+                                     Value* offset,
+                                     Value* value,
+                                     Value* comparand) {
     llvm::Type* type = value->getType();
     if (place.region.bounds == Bounds::kClamped) {
-        offset = ClampScalar(place.region, offset, place.bytes);
+        offset = memory_.ClampScalar(place.region, offset, place.bytes);
     }
-    Value* address = ByteAddress(place.region, offset);
+    Value* address = memory_.ByteAddress(place.region, offset);
     const llvm::Align align(place.bytes);
     if (place.shared) {
-        Value* old =
-            Annotate(place.region, builder_.CreateAlignedLoad(type, address, llvm::Align(1)));
+        Value* old = memory_.Annotate(place.region,
+                                      builder_.CreateAlignedLoad(type, address, llvm::Align(1)));
         Value* updated =
             place.op == AtomicOp::kCompareExchange
                 ? builder_.CreateSelect(builder_.CreateICmpEQ(old, comparand), value, old)
                 : Combine(place.op, old, value);
-        Annotate(place.region, builder_.CreateAlignedStore(updated, address, llvm::Align(1)));
+        memory_.Annotate(place.region,
+                         builder_.CreateAlignedStore(updated, address, llvm::Align(1)));
         return old;
     }
     const auto order = llvm::AtomicOrdering::SequentiallyConsistent;
@@ -231,21 +232,22 @@ Value* Emitter::AtomicOnScalar(const AtomicPlace& place,
 }
 
 // One address for all lanes.
-void Emitter::AtomicOnUniform(const ir::Instruction& inst,
-                              const AtomicPlace& place,
-                              Value* offset,
-                              ir::ValueId value_id) {
-    recorder_.Form(lanes_ == 1 ? AccessForm::kScalar : AccessForm::kReduced, AccessCheck::kScalar);
+void AtomicEmitter::AtomicOnUniform(const ir::Instruction& inst,
+                                    const AtomicPlace& place,
+                                    Value* offset,
+                                    ir::ValueId value_id) {
+    recorder_.Form(code_.lanes == 1 ? AccessForm::kScalar : AccessForm::kReduced,
+                   AccessCheck::kScalar);
     ir::ValueId result = inst.results[0];
     auto guarded = [&](auto&& body) -> Value* {
         // Robust: nothing happens outside the range, and the result is zero.
         if (place.region.bounds != Bounds::kChecked) {
             return body();
         }
-        BasicBlock* inside = NewBlock("atomic");
-        BasicBlock* end = NewBlock("atomic_end");
+        BasicBlock* inside = code_.NewBlock("atomic");
+        BasicBlock* end = code_.NewBlock("atomic_end");
         BasicBlock* before = builder_.GetInsertBlock();
-        EmitMaybe(InBounds(place.region, offset, place.bytes), inside, end, true);
+        code_.EmitMaybe(memory_.InBounds(place.region, offset, place.bytes), inside, end, true);
         builder_.SetInsertPoint(inside);
         Value* old = body();
         BasicBlock* from = builder_.GetInsertBlock();
@@ -256,116 +258,120 @@ void Emitter::AtomicOnUniform(const ir::Instruction& inst,
         phi->addIncoming(llvm::Constant::getNullValue(old->getType()), before);
         return phi;
     };
-    if (lanes_ == 1) {
+    if (code_.lanes == 1) {
         Value* comparand =
-            place.op == AtomicOp::kCompareExchange ? Raw(inst.operands.back()) : nullptr;
-        Set(result,
-            guarded([&] { return AtomicOnScalar(place, offset, Raw(value_id), comparand); }));
+            place.op == AtomicOp::kCompareExchange ? values_.Raw(inst.operands.back()) : nullptr;
+        values_.Set(result, guarded([&] {
+                        return AtomicOnScalar(place, offset, values_.Raw(value_id), comparand);
+                    }));
         return;
     }
-    if (uses_[result.index] == 0) {
+    if (values_.uses(result) == 0) {
         guarded([&] {
             return AtomicOnScalar(place, offset, ReduceLanes(place.op, value_id), nullptr);
         });
-        Set(result, llvm::Constant::getNullValue(RawType(result)));
+        values_.Set(result, llvm::Constant::getNullValue(values_.RawType(result)));
         return;
     }
     // What the lanes before each have together done, by doubling the distance.
     const bool subtracts = place.op == AtomicOp::kSub;
     const AtomicOp op = subtracts ? AtomicOp::kAdd : place.op;
-    Value* sums = ActiveOrNeutral(op, Vector(value_id));
+    Value* sums = ActiveOrNeutral(op, values_.Vector(value_id));
     auto shifted = [&](Value* vector, Value* filler, uint32_t distance) {
         llvm::SmallVector<int, 64> pick;
-        for (uint32_t lane = 0; lane < lanes_; ++lane) {
-            pick.push_back(static_cast<int>(lane < distance ? lanes_ + lane : lane - distance));
+        for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
+            pick.push_back(
+                static_cast<int>(lane < distance ? code_.lanes + lane : lane - distance));
         }
         return builder_.CreateShuffleVector(vector, filler, pick);
     };
-    for (uint32_t distance = 1; distance < lanes_; distance *= 2) {
+    for (uint32_t distance = 1; distance < code_.lanes; distance *= 2) {
         // Lanes that have none so far before them keep what they have.
         llvm::SmallVector<int, 64> keep;
-        for (uint32_t lane = 0; lane < lanes_; ++lane) {
-            keep.push_back(static_cast<int>(lane < distance ? lane : lanes_ + lane));
+        for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
+            keep.push_back(static_cast<int>(lane < distance ? lane : code_.lanes + lane));
         }
         Value* both = Combine(op, shifted(sums, sums, distance), sums);
         sums = builder_.CreateShuffleVector(sums, both, keep);
     }
-    Value* total = builder_.CreateExtractElement(sums, uint64_t{lanes_ - 1});
+    Value* total = builder_.CreateExtractElement(sums, uint64_t{code_.lanes - 1});
     Value* old = guarded([&] { return AtomicOnScalar(place, offset, total, nullptr); });
     // A lane sees the old value with the lanes before it: the first one sees it as it was.
-    Value* olds = Splat(old);
+    Value* olds = code_.Splat(old);
     Value* seen = subtracts ? builder_.CreateSub(olds, sums) : Combine(op, olds, sums);
     Value* results = shifted(seen, olds, 1);
     if (place.region.bounds == Bounds::kChecked) {
-        Value* inside = Splat(InBounds(place.region, offset, place.bytes));
+        Value* inside = code_.Splat(memory_.InBounds(place.region, offset, place.bytes));
         results = builder_.CreateSelect(inside, results,
                                         llvm::Constant::getNullValue(results->getType()));
     }
-    Set(result, results);
+    values_.Set(result, results);
 }
 
-void Emitter::AtomicByLane(const ir::Instruction& inst,
-                           const AtomicPlace& at,
-                           Value* offsets,
-                           ir::ValueId value_id,
-                           ir::ValueId comparand_id) {
+void AtomicEmitter::AtomicByLane(const ir::Instruction& inst,
+                                 const AtomicPlace& at,
+                                 Value* offsets,
+                                 ir::ValueId value_id,
+                                 ir::ValueId comparand_id) {
     recorder_.Form(AccessForm::kLaneLoop, AccessCheck::kLanes);
     ir::ValueId result = inst.results[0];
-    llvm::Type* type = ScalarType(context_, kernel_.type(result));
+    llvm::Type* type = ScalarType(code_.context, kernel_.type(result));
     AtomicPlace place = at;
-    Value* mask = Mask();
+    Value* mask = code_.Mask();
     if (place.region.lane_bases) {
-        offsets = LaneAddresses(place.region, offsets, place.bytes, 0, mask);
+        offsets = memory_.LaneAddresses(place.region, offsets, place.bytes, 0, mask);
         place.region.is_global = true;
     } else if (place.region.bounds == Bounds::kChecked) {
-        mask = builder_.CreateAnd(mask, LanesInBounds(place.region, offsets, place.bytes));
+        mask = builder_.CreateAnd(mask, memory_.LanesInBounds(place.region, offsets, place.bytes));
     } else if (place.region.bounds == Bounds::kClamped) {
-        offsets = ClampScalar(place.region, offsets, place.bytes);
+        offsets = memory_.ClampScalar(place.region, offsets, place.bytes);
     }
     place.region.bounds = Bounds::kTrusted;
-    const LaneArray places = SpillLanes(offsets);
+    const MemoryCode::LaneArray places = memory_.SpillLanes(offsets);
     // A value of the lane, or the one that all have.
     auto by_lane = [&](ir::ValueId id) -> std::function<Value*(Value*)> {
         if (!id.valid()) {
             return [](Value*) -> Value* { return nullptr; };
         }
         if (shapes_.shape(id).uniform()) {
-            Value* scalar = Raw(id);
+            Value* scalar = values_.Raw(id);
             return [scalar](Value*) { return scalar; };
         }
-        const LaneArray array = SpillLanes(Vector(id));
-        return [this, array](Value* lane) { return LoadLane(array, lane); };
+        const MemoryCode::LaneArray array = memory_.SpillLanes(values_.Vector(id));
+        return [this, array](Value* lane) { return memory_.LoadLane(array, lane); };
     };
     const auto values = by_lane(value_id);
     const auto comparands = by_lane(comparand_id);
-    const bool used = uses_[result.index] != 0;
-    LaneArray olds;
+    const bool used = values_.uses(result) != 0;
+    MemoryCode::LaneArray olds;
     if (used) {
-        olds = SpillLanes(llvm::Constant::getNullValue(VectorOf(type)));
+        olds = memory_.SpillLanes(llvm::Constant::getNullValue(code_.VectorOf(type)));
     }
-    EmitLaneLoop(mask, [&](Value* lane) {
-        Value* old = AtomicOnScalar(place, LoadLane(places, lane), values(lane), comparands(lane));
+    memory_.EmitLaneLoop(mask, [&](Value* lane) {
+        Value* old =
+            AtomicOnScalar(place, memory_.LoadLane(places, lane), values(lane), comparands(lane));
         if (used) {
-            StoreLane(olds, lane, old);
+            memory_.StoreLane(olds, lane, old);
         }
     });
-    Value* seen = llvm::Constant::getNullValue(VectorOf(type));
+    Value* seen = llvm::Constant::getNullValue(code_.VectorOf(type));
     if (used) {
-        seen = builder_.CreateLoad(VectorOf(type), olds.slot);
+        seen = builder_.CreateLoad(code_.VectorOf(type), olds.slot);
     }
-    Set(result, seen);
+    values_.Set(result, seen);
 }
 
-void Emitter::EmitAtomic(const ir::Instruction& inst) {
+void AtomicEmitter::EmitAtomic(const ir::Instruction& inst) {
     const size_t first = inst.op == Op::kAtomicBuffer ? 1 : 0;
     const ir::ValueId offset_id = inst.operands[first];
     const ir::ValueId value_id = inst.operands[first + 1];
     AtomicPlace place;
     place.op = static_cast<AtomicOp>(inst.imm);
     place.shared = inst.op == Op::kAtomicShared;
-    place.region = place.shared                   ? SharedRegion(inst)
-                   : inst.op == Op::kAtomicGlobal ? GlobalRegion(inst)
-                                                  : BufferRegion(inst, inst.operands[0]);
+    place.region = place.shared ? memory_regions_.SharedRegion(inst)
+                   : inst.op == Op::kAtomicGlobal
+                       ? memory_regions_.GlobalRegion(inst)
+                       : memory_regions_.BufferRegion(inst, inst.operands[0]);
     place.region.is_volatile = true;
     ir::ValueId result = inst.results[0];
     place.bytes = ir::ByteSize(kernel_.type(result));
@@ -374,22 +380,22 @@ void Emitter::EmitAtomic(const ir::Instruction& inst) {
     // as acquire and release ask for it, so atomic loads and stores are plain ones that the
     // compiler may not move.
     if (place.op == AtomicOp::kLoad) {
-        EmitLoad(inst, place.region, offset_id);
+        accesses_.EmitLoad(inst, place.region, offset_id);
         return;
     }
     if (place.op == AtomicOp::kStore) {
-        EmitStore(place.region, offset_id, {&value_id, 1});
-        Set(result, llvm::Constant::getNullValue(RawType(result)));
+        accesses_.EmitStore(place.region, offset_id, {&value_id, 1});
+        values_.Set(result, llvm::Constant::getNullValue(values_.RawType(result)));
         return;
     }
-    Offset offset = OffsetOf(offset_id);
+    Offset offset = values_.OffsetOf(offset_id);
     const bool uniform = offset.shape->uniform() && !place.region.lane_bases;
-    if (lanes_ == 1 || (uniform && Associative(place.op))) {
+    if (code_.lanes == 1 || (uniform && Associative(place.op))) {
         AtomicOnUniform(inst, place, offset.scalar, value_id);
         return;
     }
     const bool compares = place.op == AtomicOp::kCompareExchange;
-    AtomicByLane(inst, place, Vector(offset_id), value_id,
+    AtomicByLane(inst, place, values_.Vector(offset_id), value_id,
                  compares ? inst.operands[first + 2] : ir::ValueId{});
 }
 

@@ -1,11 +1,12 @@
-// What keeps memory busy: cache lines that are prefetched, and non-temporal stores.
+#include "compiler/kernel/codegen/emit_fetch.h"
+
 #include <algorithm>
 #include <ranges>
 
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "compiler/kernel/analysis/access_limits.h"
-#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/analysis/reread_buffers.h"
 #include "compiler/kernel/codegen/fetch_line.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 
@@ -27,6 +28,13 @@ constexpr uint64_t kStreamedBytes = 32u << 20;
 
 }  // namespace
 
+PrefetchCode::PrefetchCode(FunctionCode& code, MemoryCode& memory, ValueCode& values)
+    : code_(code),
+      memory_(memory),
+      values_(values),
+      rereads_(FindRereads(code.kernel)),
+      index_(code.kernel, kWorkgroupHints) {}
+
 // A store to a line that is in no cache waits until it is, and those behind it wait, too: the
 // processor has few requests of stores under way. Loads do not hold each other up, so the line of a
 // later store is prefetched like one. Loads among much arithmetic need the same, because the
@@ -34,10 +42,10 @@ constexpr uint64_t kStreamedBytes = 32u << 20;
 // come by there soon, be it in this loop, in the next sweep over a row or in the next workgroup; a
 // line too many costs less than one that is missing, and an address that nothing is at does no
 // harm.
-void Emitter::Prefetch(const MemoryRegion& region,
-                       Value* address,
-                       llvm::ArrayRef<uint64_t> lines,
-                       bool for_store) {
+void PrefetchCode::Prefetch(const MemoryRegion& region,
+                            Value* address,
+                            llvm::ArrayRef<uint64_t> lines,
+                            bool for_store) {
     if (lines.empty()) {
         return;
     }
@@ -54,7 +62,7 @@ void Emitter::Prefetch(const MemoryRegion& region,
 
 // An expression in 64 bits, made of values that all lanes share. Null if one of them is not at hand
 // or it is too much to compute.
-Value* Emitter::IndexValue(IndexExpr expr, uint32_t& budget) {
+Value* PrefetchCode::IndexValue(IndexExpr expr, uint32_t& budget) {
     const IndexSum& sum = index_.algebra().sum(expr);
     Value* value = builder_.getInt64(static_cast<uint64_t>(sum.constant));
     for (const IndexSum::Part& part : sum.parts) {
@@ -68,7 +76,7 @@ Value* Emitter::IndexValue(IndexExpr expr, uint32_t& budget) {
     return value;
 }
 
-Value* Emitter::IndexValue(const IndexTerm& term, uint32_t& budget) {
+Value* PrefetchCode::IndexValue(const IndexTerm& term, uint32_t& budget) {
     if (budget == 0) {
         return nullptr;
     }
@@ -78,9 +86,9 @@ Value* Emitter::IndexValue(const IndexTerm& term, uint32_t& budget) {
         if (term.symbol.kind != IndexSymbol::Kind::kValue || !shapes_.shape(id).uniform()) {
             return nullptr;
         }
-        const Held& held = held_[id.index];
-        const bool here = held.raw && (held.epoch == epoch_ || held.epoch == 0);
-        return here ? builder_.CreateZExtOrTrunc(held.raw, builder_.getInt64Ty()) : nullptr;
+        Value* raw = values_.held(id).raw;
+        return raw && values_.IsHere(id) ? builder_.CreateZExtOrTrunc(raw, builder_.getInt64Ty())
+                                         : nullptr;
     }
     if (term.kind == IndexTerm::Kind::kProduct) {
         Value* product = builder_.getInt64(1);
@@ -105,25 +113,26 @@ Value* Emitter::IndexValue(const IndexTerm& term, uint32_t& budget) {
 
 // A workgroup that reads its row a second time has it in the cache, so memory would rest while it
 // computes: time to prefetch what the next workgroup reads first.
-Value* Emitter::NextWorkgroupDistance(const ir::Instruction& load) {
+Value* PrefetchCode::NextWorkgroupDistance(const ir::Instruction& load) {
     return rereads_[load.results[0].index] ? WorkgroupDistance(load.operands[1]) : nullptr;
 }
 
 // A loop between barriers goes from tile to tile, and a loop in it that reads a tile asks for the
 // next one meanwhile: behind the barriers no load begins before the tile is done. PrefetchPlan does
 // this for loads that are in no further loop.
-Value* Emitter::NextTileDistance(const ir::Instruction& load) {
+Value* PrefetchCode::NextTileDistance(const ir::Instruction& load) {
     auto is_loop = [&](const Construct& construct) {
         return kernel_.inst(construct.inst).op == Op::kLoop;
     };
-    const auto inner = std::ranges::find_if(constructs_, [&](const Construct& construct) {
+    const std::vector<Construct>& constructs = code_.constructs;
+    const auto inner = std::ranges::find_if(constructs, [&](const Construct& construct) {
         return is_loop(construct) && !construct.workgroup_level;
     });
     const Construct* tiles = nullptr;
-    for (auto around = constructs_.begin(); around != inner; ++around) {
+    for (auto around = constructs.begin(); around != inner; ++around) {
         tiles = is_loop(*around) ? &*around : tiles;
     }
-    if (inner == constructs_.end() || !tiles || rereads_[load.results[0].index]) {
+    if (inner == constructs.end() || !tiles || rereads_[load.results[0].index]) {
         return nullptr;
     }
     return Distance(index_.AlongIteration(load.operands[1], tiles->inst));
@@ -131,11 +140,11 @@ Value* Emitter::NextTileDistance(const ir::Instruction& load) {
 
 // i64: how far apart the places are that neighbouring workgroups access. Null if it is unknown, or
 // 0.
-Value* Emitter::WorkgroupDistance(ir::ValueId offset) {
+Value* PrefetchCode::WorkgroupDistance(ir::ValueId offset) {
     return Distance(index_.AlongWorkgroupX(offset));
 }
 
-Value* Emitter::Distance(IndexExpr step) {
+Value* PrefetchCode::Distance(IndexExpr step) {
     uint32_t budget = kMostStepOperations;
     return step.valid() && index_.algebra().AsConstant(step) != 0 ? IndexValue(step, budget)
                                                                   : nullptr;
@@ -143,7 +152,7 @@ Value* Emitter::Distance(IndexExpr step) {
 
 // Whether the value differs between workgroups that come one after the other: between neighbours in
 // x, if the kernel asks for that number at all.
-bool Emitter::DiffersByWorkgroup(ir::ValueId value) {
+bool PrefetchCode::DiffersByWorkgroup(ir::ValueId value) {
     const uint8_t axes = index_.algebra().axes(index_.Of(value));
     const bool uses_x =
         std::ranges::any_of(std::views::iota(0u, kernel_.num_insts()), [&](uint32_t i) {
@@ -156,9 +165,9 @@ bool Emitter::DiffersByWorkgroup(ir::ValueId value) {
 
 // Whether the innermost loop, or the kernel outside of loops, has a long float function. Others run
 // so far ahead of their loads that the processor needs no help to have many under way.
-bool Emitter::ComputesMuch() {
+bool PrefetchCode::ComputesMuch() {
     ir::BlockId around = kernel_.body;
-    for (const Construct& construct : constructs_) {
+    for (const Construct& construct : code_.constructs) {
         if (kernel_.inst(construct.inst).op == Op::kLoop) {
             around = kernel_.inst(construct.inst).blocks[0];
         }
@@ -180,7 +189,7 @@ bool Emitter::ComputesMuch() {
 
 // Whether the kernel multiplies matrices, and this is not in a loop that does: what comes then is
 // over long before memory has brought a line, and the next workgroup's products give it time.
-bool Emitter::FollowsProducts() {
+bool PrefetchCode::FollowsProducts() {
     auto multiplies = [&](auto& self, ir::BlockId block) -> bool {
         return std::ranges::any_of(kernel_.block(block).insts, [&](ir::InstId id) {
             const ir::Instruction& inst = kernel_.inst(id);
@@ -197,7 +206,7 @@ bool Emitter::FollowsProducts() {
         return found->second;
     };
     return known(kernel_.body) &&
-           std::ranges::none_of(constructs_, [&](const Construct& construct) {
+           std::ranges::none_of(code_.constructs, [&](const Construct& construct) {
                const ir::Instruction& inst = kernel_.inst(construct.inst);
                return inst.op == Op::kLoop && known(inst.blocks[0]);
            });
@@ -207,7 +216,7 @@ bool Emitter::FollowsProducts() {
 // of a copy. Other processors may see it late (Intel SDM, vol. 1, 10.4.6.2), so it is only for
 // kernels that have no means of telling others of it but to end. And only for buffers that the
 // kernel does not load from.
-bool Emitter::MayStream(const ir::Instruction& store) const {
+bool PrefetchCode::MayStream(const ir::Instruction& store) const {
     const ir::Instruction* target = kernel_.Definition(store.operands[0]);
     if (!target || target->op != Op::kBuffer) {
         return false;
@@ -228,18 +237,18 @@ bool Emitter::MayStream(const ir::Instruction& store) const {
     return true;
 }
 
-Value* Emitter::StreamMask(const ir::Instruction& store, const MemoryRegion& region) {
+Value* PrefetchCode::StreamMask(const ir::Instruction& store, const MemoryRegion& region) {
     if (!region.size || !MayStream(store)) {
         return nullptr;
     }
     auto* size = llvm::dyn_cast<llvm::Instruction>(region.size);
-    if (!size || size->getParent() != entry_) {
+    if (!size || size->getParent() != code_.entry) {
         return nullptr;
     }
     Value*& mask = stream_masks_[size];
     if (!mask) {
         llvm::IRBuilder<>::InsertPointGuard guard(builder_);
-        builder_.SetInsertPoint(entry_->getTerminator());
+        builder_.SetInsertPoint(code_.entry->getTerminator());
         // No address of a buffer is 0.
         mask = builder_.CreateSelect(
             builder_.CreateICmpUGE(size, builder_.getInt64(kStreamedBytes)),
@@ -249,7 +258,7 @@ Value* Emitter::StreamMask(const ir::Instruction& store, const MemoryRegion& reg
 }
 
 // f32 values whose f16 these are, if nothing else is known of how they came about.
-Value* Emitter::NarrowedFrom(Value* values) {
+Value* PrefetchCode::NarrowedFrom(Value* values) {
     while (true) {
         auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(values);
         if (auto* cast = llvm::dyn_cast<llvm::BitCastInst>(values); cast) {
@@ -275,11 +284,11 @@ Value* Emitter::NarrowedFrom(Value* values) {
 
 // Rounds to f16 on the way to memory, a register of f32 at once: one operation less for each than
 // in a register, where also two results would have to be joined. False if that is not the case.
-bool Emitter::StoreNarrowed(const MemoryRegion& region,
-                            Value* values,
-                            Value* address,
-                            llvm::Align align) {
-    const unsigned piece = vector_bits_ / 32;
+bool PrefetchCode::StoreNarrowed(const MemoryRegion& region,
+                                 Value* values,
+                                 Value* address,
+                                 llvm::Align align) {
+    const unsigned piece = code_.vector_bits / 32;
     Value* wide = piece >= 8 ? NarrowedFrom(values) : nullptr;
     if (!wide) {
         return false;
@@ -301,31 +310,31 @@ bool Emitter::StoreNarrowed(const MemoryRegion& region,
         }
         Value* part = builder_.CreateIntrinsic(id, {}, operands);
         Value* at = builder_.CreateConstGEP1_64(builder_.getInt16Ty(), address, first);
-        Annotate(region, builder_.CreateAlignedStore(part, at, align));
+        memory_.Annotate(region, builder_.CreateAlignedStore(part, at, align));
     }
     return true;
 }
 
 // The values one after the other, all of them.
-void Emitter::StoreRun(const MemoryRegion& region,
-                       Value* values,
-                       Value* address,
-                       llvm::Align align,
-                       llvm::ArrayRef<uint64_t> prefetches) {
+void PrefetchCode::StoreRun(const MemoryRegion& region,
+                            Value* values,
+                            Value* address,
+                            llvm::Align align,
+                            llvm::ArrayRef<uint64_t> prefetches) {
     const uint64_t bytes = values->getType()->getPrimitiveSizeInBits() / 8;
     auto store = [&](Value* stored, llvm::Align known) {
         auto* access = builder_.CreateAlignedStore(stored, address, known);
-        Annotate(region, access);
+        memory_.Annotate(region, access);
         return access;
     };
     BasicBlock* end = nullptr;
     if (region.stream_mask && bytes % kCacheLineBytes == 0) {
-        BasicBlock* past = NewBlock("store_past_caches");
-        BasicBlock* through = NewBlock("store_to_caches");
-        end = NewBlock("stored");
+        BasicBlock* past = code_.NewBlock("store_past_caches");
+        BasicBlock* through = code_.NewBlock("store_to_caches");
+        end = code_.NewBlock("stored");
         Value* bits = builder_.CreateAnd(builder_.CreatePtrToInt(address, builder_.getInt64Ty()),
                                          region.stream_mask);
-        EmitMaybe(builder_.CreateICmpEQ(bits, builder_.getInt64(0)), past, through, false);
+        code_.EmitMaybe(builder_.CreateICmpEQ(bits, builder_.getInt64(0)), past, through, false);
         builder_.SetInsertPoint(past);
         llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
         Value* stored = values;
@@ -338,7 +347,8 @@ void Emitter::StoreRun(const MemoryRegion& region,
             stored = builder_.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {type}, {stored});
         }
         store(stored, llvm::Align(kCacheLineBytes))
-            ->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, {one}));
+            ->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                          llvm::MDNode::get(code_.context, {one}));
         builder_.CreateBr(end);
         builder_.SetInsertPoint(through);
         streams_ = true;
@@ -354,14 +364,14 @@ void Emitter::StoreRun(const MemoryRegion& region,
 }
 
 // Whoever hears that the kernel has ended sees what it stored.
-void Emitter::FinishStreams() {
+void PrefetchCode::FinishStreams() {
     if (streams_) {
         builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
     }
 }
 
 // Whether the kernel loads from where it stores: that brings the line already.
-bool Emitter::IsLoaded(const ir::Instruction& store) const {
+bool PrefetchCode::IsLoaded(const ir::Instruction& store) const {
     const bool global = store.op == Op::kStoreGlobal;
     const size_t at = global ? 0 : 1;
     auto binding = [&](const ir::Instruction& access) {

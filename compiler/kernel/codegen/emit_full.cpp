@@ -4,7 +4,7 @@
 // pattern with a uniform value are decided by its lowest and highest lane, in scalar registers.
 #include <algorithm>
 
-#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/emit_control.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 
 namespace fornax::kernel {
@@ -21,10 +21,10 @@ constexpr uint64_t kInsideWorkgroup = 4096;
 
 }  // namespace
 
-Emitter::LaneTest Emitter::TestLanes(ir::ValueId condition) {
+ControlEmitter::LaneTest ControlEmitter::TestLanes(ir::ValueId condition) {
     LaneTest test;
     if (shapes_.shape(condition).uniform()) {
-        test.all = test.some = Raw(condition);
+        test.all = test.some = values_.Raw(condition);
         return test;
     }
     const ir::Instruction* inst = kernel_.Definition(condition);
@@ -69,11 +69,12 @@ Emitter::LaneTest Emitter::TestLanes(ir::ValueId condition) {
         return is_signed ? builder_.CreateSExt(value, i64) : builder_.CreateZExt(value, i64);
     };
     auto lane = [&](int64_t offset) {
-        return builder_.CreateAdd(extend(Raw(pattern_id)), llvm::ConstantInt::get(i64, offset));
+        return builder_.CreateAdd(extend(values_.Raw(pattern_id)),
+                                  llvm::ConstantInt::get(i64, offset));
     };
     auto holds = [&](int64_t offset) {
-        Value* a = pattern_is_left ? lane(offset) : extend(Raw(bound_id));
-        Value* b = pattern_is_left ? extend(Raw(bound_id)) : lane(offset);
+        Value* a = pattern_is_left ? lane(offset) : extend(values_.Raw(bound_id));
+        Value* b = pattern_is_left ? extend(values_.Raw(bound_id)) : lane(offset);
         const bool or_equal = inst->op == Op::kULe || inst->op == Op::kSLe;
         // Both are below 2^33 in magnitude, so a signed comparison serves both kinds.
         return or_equal ? builder_.CreateICmpSLE(a, b) : builder_.CreateICmpSLT(a, b);
@@ -91,7 +92,7 @@ Emitter::LaneTest Emitter::TestLanes(ir::ValueId condition) {
     return test;
 }
 
-Value* Emitter::AllLanes(ir::ValueId condition) {
+Value* ControlEmitter::AllLanes(ir::ValueId condition) {
     if (Value* all = TestLanes(condition).all) {
         return all;
     }
@@ -99,12 +100,12 @@ Value* Emitter::AllLanes(ir::ValueId condition) {
     if (inst && inst->op == Op::kAnd) {
         return builder_.CreateAnd(AllLanes(inst->operands[0]), AllLanes(inst->operands[1]));
     }
-    Value* bits = MaskBits(Vector(condition));
+    Value* bits = code_.MaskBits(values_.Vector(condition));
     return builder_.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
 }
 
 // Compares a position with a bound from outside.
-bool Emitter::IsEdgeTest(ir::ValueId condition) const {
+bool ControlEmitter::IsEdgeTest(ir::ValueId condition) const {
     const ir::Instruction* inst = kernel_.Definition(condition);
     if (!inst) {
         return false;
@@ -134,7 +135,7 @@ bool Emitter::IsEdgeTest(ir::ValueId condition) const {
     }
 }
 
-uint32_t Emitter::CountInstructions(ir::BlockId block) const {
+uint32_t ControlEmitter::CountInstructions(ir::BlockId block) const {
     uint32_t count = 0;
     for (ir::InstId id : kernel_.block(block).insts) {
         ++count;
@@ -147,7 +148,7 @@ uint32_t Emitter::CountInstructions(ir::BlockId block) const {
 
 // Asks what a loop left over, or a branch behind it that asked the same: lanes do as many
 // iterations as each other nearly always, and then have as many left.
-bool Emitter::IsLeftOverTest(ir::ValueId condition) const {
+bool ControlEmitter::IsLeftOverTest(ir::ValueId condition) const {
     const ir::Instruction* inst = kernel_.Definition(condition);
     if (!inst || inst->operands.size() != 2 || kernel_.type(inst->operands[0]) == ir::Type::kBool) {
         return false;
@@ -165,8 +166,8 @@ bool Emitter::IsLeftOverTest(ir::ValueId condition) const {
             (left_over(b) && shapes_.shape(a).uniform()));
 }
 
-bool Emitter::WorthAllLanes(const ir::Instruction& branch) const {
-    return !mask_ && lanes_ > 1 &&
+bool ControlEmitter::WorthAllLanes(const ir::Instruction& branch) const {
+    return !code_.mask && code_.lanes > 1 &&
            (IsEdgeTest(branch.operands[0]) || IsLeftOverTest(branch.operands[0])) &&
            NeedsGuard(kernel_.block(branch.blocks[0]).insts) &&
            !NeedsGuard(kernel_.block(branch.blocks[1]).insts) &&
@@ -175,9 +176,9 @@ bool Emitter::WorthAllLanes(const ir::Instruction& branch) const {
 
 // A loop whose only way for lanes to part is a test at its head: `if (c) yield else exit`, or the
 // other way round. Nothing before the test has an effect, so it may be run again.
-bool Emitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
+bool ControlEmitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
     const ir::Instruction& loop = kernel_.inst(id);
-    if (mask_ || lanes_ == 1 || !shapes_.facts(id).divergent) {
+    if (code_.mask || code_.lanes == 1 || !shapes_.facts(id).divergent) {
         return false;
     }
     std::span<const ir::InstId> body = kernel_.block(loop.blocks[0]).insts;
@@ -226,7 +227,9 @@ bool Emitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
 }
 
 // At the test of a full loop that not all lanes pass: where none does, all leave together.
-void Emitter::EmitFullExit(const FullLoop& full, const Construct& loop, BasicBlock* general) {
+void ControlEmitter::EmitFullExit(const FullLoop& full,
+                                  const Construct& loop,
+                                  BasicBlock* general) {
     const ir::Instruction& inst = kernel_.inst(loop.inst);
     const ir::Instruction& test = kernel_.inst(kernel_.block(inst.blocks[0]).insts[full.test]);
     const LaneTest lanes = TestLanes(test.operands[0]);
@@ -238,29 +241,31 @@ void Emitter::EmitFullExit(const FullLoop& full, const Construct& loop, BasicBlo
     if (full.stays_if) {
         all_leave = builder_.CreateNot(all_leave);
     }
-    BasicBlock* together = NewBlock("leave_together");
-    EmitMaybe(all_leave, together, general, true);
+    BasicBlock* together = code_.NewBlock("leave_together");
+    code_.EmitMaybe(all_leave, together, general, true);
     builder_.SetInsertPoint(together);
     const ir::BlockId block = test.blocks[full.stays_if ? 1 : 0];
     const ir::Instruction& exit = kernel_.inst(kernel_.block(block).insts[0]);
     for (size_t i = 0; i < inst.results.size(); ++i) {
-        builder_.CreateStore(Convert(exit.operands[i], inst.results[i]), loop.results[i]);
+        builder_.CreateStore(values_.Convert(exit.operands[i], inst.results[i]), loop.results[i]);
     }
     builder_.CreateBr(loop.merge);
 }
 
 // Runs the loop while all lanes stay; then goes on to `general` with the iteration's parameters.
-void Emitter::EmitFullLoop(const FullLoop& full, const Construct& loop, BasicBlock* general) {
+void ControlEmitter::EmitFullLoop(const FullLoop& full,
+                                  const Construct& loop,
+                                  BasicBlock* general) {
     const ir::Instruction& inst = kernel_.inst(loop.inst);
     std::span<const ir::InstId> body = kernel_.block(inst.blocks[0]).insts;
     std::span<const ir::InstId> continuing = kernel_.block(inst.blocks[1]).insts;
     std::span<const ir::ValueId> params = kernel_.block(inst.blocks[0]).params;
-    BasicBlock* header = NewBlock("full_loop");
-    BranchTo(header);
+    BasicBlock* header = code_.NewBlock("full_loop");
+    code_.BranchTo(header);
     builder_.SetInsertPoint(header);
     for (size_t i = 0; i < params.size(); ++i) {
         llvm::AllocaInst* slot = loop.body_params[i];
-        Set(params[i], builder_.CreateLoad(slot->getAllocatedType(), slot));
+        values_.Set(params[i], builder_.CreateLoad(slot->getAllocatedType(), slot));
     }
     EmitInstructions(body.first(full.test));
     const ir::Instruction& test = kernel_.inst(body[full.test]);
@@ -268,45 +273,45 @@ void Emitter::EmitFullLoop(const FullLoop& full, const Construct& loop, BasicBlo
     if (full.stays_if) {
         stay = AllLanes(test.operands[0]);
     } else {
-        Value* leaving = Vector(test.operands[0]);
-        stay = builder_.CreateNot(Any(leaving));
+        Value* leaving = values_.Vector(test.operands[0]);
+        stay = builder_.CreateNot(code_.Any(leaving));
     }
-    BasicBlock* rest = NewBlock("full_body");
-    BasicBlock* leaves = NewBlock("full_leaves");
-    EmitMaybe(stay, rest, leaves, true);
+    BasicBlock* rest = code_.NewBlock("full_body");
+    BasicBlock* leaves = code_.NewBlock("full_leaves");
+    code_.EmitMaybe(stay, rest, leaves, true);
     builder_.SetInsertPoint(leaves);
     EmitFullExit(full, loop, general);
     builder_.SetInsertPoint(rest);
     const ir::BlockId stays = test.blocks[full.stays_if ? 0 : 1];
     const ir::Instruction& yield = kernel_.inst(kernel_.block(stays).insts[0]);
     for (size_t i = 0; i < test.results.size(); ++i) {
-        Set(test.results[i], Convert(yield.operands[i], test.results[i]));
+        values_.Set(test.results[i], values_.Convert(yield.operands[i], test.results[i]));
     }
     EmitInstructions(body.subspan(full.test + 1, body.size() - full.test - 2));
     // A parallel copy: all are read before the first is set.
     auto bind = [&](const ir::Instruction& jump, std::span<const ir::ValueId> into) {
         llvm::SmallVector<Value*, 8> values;
         for (size_t i = 0; i < into.size(); ++i) {
-            values.push_back(Convert(jump.operands[i], into[i]));
+            values.push_back(values_.Convert(jump.operands[i], into[i]));
         }
         return values;
     };
     std::span<const ir::ValueId> carried = kernel_.block(inst.blocks[1]).params;
     llvm::SmallVector<Value*, 8> values = bind(kernel_.inst(body.back()), carried);
     for (size_t i = 0; i < carried.size(); ++i) {
-        Set(carried[i], values[i]);
+        values_.Set(carried[i], values[i]);
     }
     EmitInstructions(continuing.first(continuing.size() - 1));
     values = bind(kernel_.inst(continuing.back()), params);
     for (size_t i = 0; i < params.size(); ++i) {
         builder_.CreateStore(values[i], loop.body_params[i]);
     }
-    BranchTo(header);
+    code_.BranchTo(header);
 }
 
-// Invocations from this one on do not pass the condition; `invocations_` or more if that is not
-// known.
-uint64_t Emitter::LanesThatPass(ir::ValueId condition) const {
+// Invocations from this one on do not pass the condition; `code_.invocations` or more if that is
+// not known.
+uint64_t ControlEmitter::LanesThatPass(ir::ValueId condition) const {
     const ir::Instruction* inst = kernel_.Definition(condition);
     const bool one_row = kernel_.workgroup_size[1] * kernel_.workgroup_size[2] == 1;
     const auto is_index = [&](ir::ValueId value) {
@@ -320,7 +325,7 @@ uint64_t Emitter::LanesThatPass(ir::ValueId condition) const {
     };
     uint64_t bound = 0;
     if (inst == nullptr) {
-        return invocations_;
+        return code_.invocations;
     }
     switch (inst->op) {
         case Op::kAnd:
@@ -330,52 +335,53 @@ uint64_t Emitter::LanesThatPass(ir::ValueId condition) const {
             // As signed numbers, too: a negative bound is a large one here, which tells nothing.
             return is_index(inst->operands[0]) && kernel_.IsConst(inst->operands[1], &bound)
                        ? bound
-                       : invocations_;
+                       : code_.invocations;
         case Op::kULe:
         case Op::kSLe:
             return is_index(inst->operands[0]) && kernel_.IsConst(inst->operands[1], &bound)
                        ? bound + 1
-                       : invocations_;
+                       : code_.invocations;
         case Op::kIEq:
             for (size_t i = 0; i < 2; ++i) {
                 if (is_index(inst->operands[i]) && kernel_.IsConst(inst->operands[1 - i], &bound)) {
                     return bound + 1;
                 }
             }
-            return invocations_;
+            return code_.invocations;
         default:
-            return invocations_;
+            return code_.invocations;
     }
 }
 
 // How many subgroups, from the first on, do anything in the segment: where all that it does is done
 // by the first few invocations, as in the steps of a reduction, the others need not be run.
-uint32_t Emitter::SubgroupsWithWork(const Segment& segment) const {
+uint32_t ControlEmitter::SubgroupsWithWork(const Segment& segment) const {
     uint64_t most = 0;
     for (const SegmentItem& item : segment.items) {
         const ir::Instruction& inst = kernel_.inst(item.inst);
         if (item.kind != SegmentItem::Kind::kInstruction) {
-            return subgroups_;
+            return code_.subgroups;
         }
         for (ir::ValueId result : inst.results) {
             const Regions::Home home = regions_.home(result);
             if (home == Regions::Home::kWorkgroupSlot || home == Regions::Home::kSubgroupSlot) {
-                return subgroups_;
+                return code_.subgroups;
             }
         }
         if (ir::HasProperty(inst.op, ir::kPure) || inst.op == Op::kBarrier) {
             continue;
         }
         if (inst.op != Op::kIf || shapes_.facts(item.inst).loses_lanes) {
-            return subgroups_;
+            return code_.subgroups;
         }
         const std::span<const ir::InstId> otherwise = kernel_.block(inst.blocks[1]).insts;
         if (otherwise.size() != 1 || kernel_.inst(otherwise[0]).op != Op::kYield) {
-            return subgroups_;
+            return code_.subgroups;
         }
         most = std::max(most, LanesThatPass(inst.operands[0]));
     }
-    const uint64_t subgroups = (std::min<uint64_t>(most, invocations_) + lanes_ - 1) / lanes_;
+    const uint64_t subgroups =
+        (std::min<uint64_t>(most, code_.invocations) + code_.lanes - 1) / code_.lanes;
     return std::max<uint32_t>(1, static_cast<uint32_t>(subgroups));
 }
 

@@ -3,19 +3,19 @@
 
 #include <algorithm>
 
-#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/memory_code.h"
 
 namespace fornax::kernel {
 
 using llvm::Value;
 using Bounds = MemoryRegion::Bounds;
 
-Emitter::Values Emitter::Gather(const MemoryRegion& region,
-                                Value* offsets,
-                                llvm::Type* type,
-                                size_t count) {
+MemoryCode::Values MemoryCode::Gather(const MemoryRegion& region,
+                                      Value* offsets,
+                                      llvm::Type* type,
+                                      size_t count) {
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
-    const bool by_lane = vector_bits_ < kLeastGatherBits;
+    const bool by_lane = code_.vector_bits < kLeastGatherBits;
     recorder_.Form(by_lane ? AccessForm::kLaneLoop : AccessForm::kGather,
                    CheckOf(region, AccessCheck::kLanes));
     if (region.is_global || region.lane_bases) {
@@ -41,28 +41,28 @@ Emitter::Values Emitter::Gather(const MemoryRegion& region,
     if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
         // The instruction takes signed 32-bit offsets: move the base to the middle of the 4 GiB.
         base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
-        offsets = builder_.CreateXor(offsets, Splat(builder_.getInt32(0x80000000u)));
+        offsets = builder_.CreateXor(offsets, code_.Splat(builder_.getInt32(0x80000000u)));
     }
     Values results;
     for (size_t i = 0; i < count; ++i) {
         Value* at =
             i == 0 ? base : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, i * element);
-        results.push_back(MaskedGather(region, VectorOf(type), at, offsets, masks[i]));
+        results.push_back(MaskedGather(region, code_.VectorOf(type), at, offsets, masks[i]));
     }
     return results;
 }
 
 // An element a lane, of `type`, which has 32 or 64 bits a lane; zero where the mask is not set. The
 // offsets, in bytes, are signed.
-Value* Emitter::MaskedGather(const MemoryRegion& region,
-                             llvm::Type* type,
-                             Value* base,
-                             Value* offsets,
-                             Value* mask) {
+Value* MemoryCode::MaskedGather(const MemoryRegion& region,
+                                llvm::Type* type,
+                                Value* base,
+                                Value* offsets,
+                                Value* mask) {
     const unsigned bits = type->getScalarSizeInBits();
     const unsigned offset_bits = offsets->getType()->getScalarSizeInBits();
     const uint32_t part_lanes = 256 / std::max(bits, offset_bits);
-    if (vector_bits_ != 256 || lanes_ % part_lanes != 0) {
+    if (code_.vector_bits != 256 || code_.lanes % part_lanes != 0) {
         Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), base, offsets);
         return Annotate(region,
                         builder_.CreateMaskedGather(type, addresses, llvm::Align(bits / 8), mask,
@@ -79,29 +79,31 @@ Value* Emitter::MaskedGather(const MemoryRegion& region,
     llvm::Type* part_type = llvm::FixedVectorType::get(integer, part_lanes);
     auto part = [&](Value* vector, uint32_t first) -> Value* {
         auto* length = llvm::FixedVectorType::get(vector->getType()->getScalarType(), part_lanes);
-        return lanes_ == part_lanes
+        return code_.lanes == part_lanes
                    ? vector
                    : builder_.CreateExtractVector(length, vector, builder_.getInt64(first));
     };
-    Value* signs = builder_.CreateSExt(mask, VectorOf(integer));
-    Value* all = llvm::PoisonValue::get(VectorOf(integer));
-    for (uint32_t first = 0; first < lanes_; first += part_lanes) {
+    Value* signs = builder_.CreateSExt(mask, code_.VectorOf(integer));
+    Value* all = llvm::PoisonValue::get(code_.VectorOf(integer));
+    for (uint32_t first = 0; first < code_.lanes; first += part_lanes) {
         Value* gathered = builder_.CreateIntrinsic(
             instruction, {},
             {llvm::Constant::getNullValue(part_type), base, part(offsets, first),
              part(signs, first), builder_.getInt8(1)});
         Annotate(region, gathered);
-        all = lanes_ == part_lanes ? gathered
-                                   : builder_.CreateInsertVector(all->getType(), all, gathered,
-                                                                 builder_.getInt64(first));
+        all = code_.lanes == part_lanes ? gathered
+                                        : builder_.CreateInsertVector(all->getType(), all, gathered,
+                                                                      builder_.getInt64(first));
     }
     return builder_.CreateBitCast(all, type);
 }
 
-void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef<Value*> values) {
+void MemoryCode::Scatter(const MemoryRegion& region,
+                         Value* offsets,
+                         llvm::ArrayRef<Value*> values) {
     const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
     const bool by_lane =
-        vector_bits_ < kLeastScatterBits || (element < 4 && element * values.size() % 4 != 0);
+        code_.vector_bits < kLeastScatterBits || (element < 4 && element * values.size() % 4 != 0);
     recorder_.Form(by_lane ? AccessForm::kLaneLoop : AccessForm::kGather,
                    CheckOf(region, AccessCheck::kLanes));
     if (region.is_global || region.lane_bases) {
@@ -129,7 +131,7 @@ void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef
     Value* base = region.base;
     if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
         base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
-        offsets = builder_.CreateXor(offsets, Splat(builder_.getInt32(0x80000000u)));
+        offsets = builder_.CreateXor(offsets, code_.Splat(builder_.getInt32(0x80000000u)));
     }
     for (size_t i = 0; i < values.size(); ++i) {
         Value* at =

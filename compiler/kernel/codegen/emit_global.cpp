@@ -3,7 +3,7 @@
 //
 // A device address with a uniform base and lane constants goes the way of any other access
 // (emit_plan.cpp); here is what is left over: a full address a lane.
-#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/memory_code.h"
 #include "hal/kernel_abi.h"
 
 namespace fornax::kernel {
@@ -12,35 +12,24 @@ using llvm::BasicBlock;
 using llvm::Value;
 using Bounds = MemoryRegion::Bounds;
 
-// Addresses may point into any buffer, so they share the buffers' alias scope. Nothing is known of
-// where the memory ends: the access itself has to be valid for every active lane.
-MemoryRegion Emitter::GlobalRegion(const ir::Instruction& inst) {
-    MemoryRegion region;
-    region.is_global = true;
-    region.ends_exactly = true;
-    region.is_volatile = inst.flags & ir::kVolatile;
-    region.scope = scopes_[0];
-    region.noalias = noalias_[0];
-    return region;
-}
-
 // The address of the element for each lane; `mask` loses the lanes that are out of bounds.
-Value* Emitter::LaneAddresses(const MemoryRegion& region,
-                              Value* offsets,
-                              uint64_t element,
-                              uint64_t index,
-                              Value*& mask) {
+Value* MemoryCode::LaneAddresses(const MemoryRegion& region,
+                                 Value* offsets,
+                                 uint64_t element,
+                                 uint64_t index,
+                                 Value*& mask) {
     llvm::Type* type = offsets->getType()->getScalarType();
     if (index != 0) {
-        offsets = builder_.CreateAdd(offsets, Splat(llvm::ConstantInt::get(type, index * element)));
+        offsets =
+            builder_.CreateAdd(offsets, code_.Splat(llvm::ConstantInt::get(type, index * element)));
     }
     if (!region.lane_bases) {
         return offsets;
     }
     llvm::Type* i64 = builder_.getInt64Ty();
-    offsets = builder_.CreateZExt(offsets, VectorOf(i64));
+    offsets = builder_.CreateZExt(offsets, code_.VectorOf(i64));
     if (region.bounds == Bounds::kChecked) {
-        Value* bytes = Splat(builder_.getInt64(element));
+        Value* bytes = code_.Splat(builder_.getInt64(element));
         Value* holds = builder_.CreateICmpUGE(region.lane_sizes, bytes);
         Value* last = builder_.CreateSub(region.lane_sizes, bytes);
         mask = builder_.CreateAnd(mask, holds);
@@ -49,52 +38,53 @@ Value* Emitter::LaneAddresses(const MemoryRegion& region,
     return builder_.CreateAdd(region.lane_bases, offsets);
 }
 
-Emitter::Values Emitter::GatherLanes(const MemoryRegion& region,
-                                     Value* offsets,
-                                     llvm::Type* type,
-                                     size_t count) {
+MemoryCode::Values MemoryCode::GatherLanes(const MemoryRegion& region,
+                                           Value* offsets,
+                                           llvm::Type* type,
+                                           size_t count) {
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
-    llvm::Type* ptrs = VectorOf(builder_.getPtrTy());
+    llvm::Type* ptrs = code_.VectorOf(builder_.getPtrTy());
     Values results;
     for (size_t i = 0; i < count; ++i) {
-        Value* mask = Mask();
+        Value* mask = code_.Mask();
         Value* addresses = LaneAddresses(region, offsets, element, i, mask);
         llvm::Type* loaded = type;
         Value* shift = nullptr;
         if (element < 4) {
             // There is no gather of narrow elements: take the word that holds it, which lies in the
             // same page.
-            Value* inside = builder_.CreateAnd(addresses, Splat(builder_.getInt64(3)));
+            Value* inside = builder_.CreateAnd(addresses, code_.Splat(builder_.getInt64(3)));
             addresses = builder_.CreateSub(addresses, inside);
             loaded = builder_.getInt32Ty();
-            shift = builder_.CreateTrunc(builder_.CreateShl(inside, Splat(builder_.getInt64(3))),
-                                         VectorOf(loaded));
+            shift =
+                builder_.CreateTrunc(builder_.CreateShl(inside, code_.Splat(builder_.getInt64(3))),
+                                     code_.VectorOf(loaded));
         }
-        Value* value = Annotate(
-            region,
-            builder_.CreateMaskedGather(VectorOf(loaded), builder_.CreateIntToPtr(addresses, ptrs),
-                                        llvm::Align(std::max<uint64_t>(element, 4)), mask,
-                                        llvm::Constant::getNullValue(VectorOf(loaded))));
+        Value* value =
+            Annotate(region, builder_.CreateMaskedGather(
+                                 code_.VectorOf(loaded), builder_.CreateIntToPtr(addresses, ptrs),
+                                 llvm::Align(std::max<uint64_t>(element, 4)), mask,
+                                 llvm::Constant::getNullValue(code_.VectorOf(loaded))));
         if (shift) {
             value = builder_.CreateTrunc(
                 builder_.CreateLShr(value, shift),
-                VectorOf(builder_.getIntNTy(static_cast<unsigned>(element * 8))));
-            value = builder_.CreateBitCast(value, VectorOf(type));
+                code_.VectorOf(builder_.getIntNTy(static_cast<unsigned>(element * 8))));
+            value = builder_.CreateBitCast(value, code_.VectorOf(type));
         }
         results.push_back(value);
     }
     return results;
 }
 
-void Emitter::ScatterLanes(const MemoryRegion& region,
-                           Value* offsets,
-                           llvm::ArrayRef<Value*> values) {
+void MemoryCode::ScatterLanes(const MemoryRegion& region,
+                              Value* offsets,
+                              llvm::ArrayRef<Value*> values) {
     llvm::Type* type = values[0]->getType()->getScalarType();
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     for (size_t i = 0; i < values.size(); ++i) {
-        Value* mask = Mask();
+        Value* mask = code_.Mask();
         Value* addresses = LaneAddresses(region, offsets, element, i, mask);
-        if (element < 4 || vector_bits_ < kLeastScatterBits) {
+        if (element < 4 || code_.vector_bits < kLeastScatterBits) {
             // There is no scatter of narrow elements either.
             LaneArray address_of = SpillLanes(addresses);
             LaneArray value_of = SpillLanes(values[i]);
@@ -106,38 +96,38 @@ void Emitter::ScatterLanes(const MemoryRegion& region,
             });
             continue;
         }
-        Value* pointers = builder_.CreateIntToPtr(addresses, VectorOf(builder_.getPtrTy()));
+        Value* pointers = builder_.CreateIntToPtr(addresses, code_.VectorOf(builder_.getPtrTy()));
         Annotate(region,
                  builder_.CreateMaskedScatter(values[i], pointers, llvm::Align(element), mask));
     }
 }
 
-Emitter::LaneArray Emitter::SpillLanes(Value* vector) {
+MemoryCode::LaneArray MemoryCode::SpillLanes(Value* vector) {
     LaneArray array;
     array.element = vector->getType()->getScalarType();
-    array.slot = NewAlloca(vector->getType(), "lanes");
+    array.slot = code_.NewAlloca(vector->getType(), "lanes");
     builder_.CreateStore(vector, array.slot);
     return array;
 }
 
-Value* Emitter::LoadLane(const LaneArray& array, Value* lane) {
+Value* MemoryCode::LoadLane(const LaneArray& array, Value* lane) {
     return builder_.CreateLoad(array.element,
                                builder_.CreateInBoundsGEP(array.element, array.slot, lane));
 }
 
-void Emitter::StoreLane(const LaneArray& array, Value* lane, Value* value) {
+void MemoryCode::StoreLane(const LaneArray& array, Value* lane, Value* value) {
     builder_.CreateStore(value, builder_.CreateInBoundsGEP(array.element, array.slot, lane));
 }
 
 // Runs `body` for each lane of the mask in order; a loop, so that the code stays small.
-void Emitter::EmitLaneLoop(Value* mask, llvm::function_ref<void(Value* lane)> body) {
+void MemoryCode::EmitLaneLoop(Value* mask, llvm::function_ref<void(Value* lane)> body) {
     llvm::Type* i64 = builder_.getInt64Ty();
     auto* constant = llvm::dyn_cast<llvm::Constant>(mask);
     BasicBlock* before = builder_.GetInsertBlock();
-    BasicBlock* loop = NewBlock("lane");
-    BasicBlock* end = NewBlock("lane_end");
+    BasicBlock* loop = code_.NewBlock("lane");
+    BasicBlock* end = code_.NewBlock("lane_end");
     if (constant && constant->isAllOnesValue()) {
-        const uint32_t step = compact_ ? 1 : std::min(4u, lanes_);
+        const uint32_t step = code_.compact ? 1 : std::min(4u, code_.lanes);
         builder_.CreateBr(loop);
         builder_.SetInsertPoint(loop);
         auto* lane = builder_.CreatePHI(i64, 2);
@@ -147,11 +137,12 @@ void Emitter::EmitLaneLoop(Value* mask, llvm::function_ref<void(Value* lane)> bo
         }
         Value* next = builder_.CreateAdd(lane, builder_.getInt64(step), "", true, true);
         lane->addIncoming(next, builder_.GetInsertBlock());
-        builder_.CreateCondBr(builder_.CreateICmpULT(next, builder_.getInt64(lanes_)), loop, end);
+        builder_.CreateCondBr(builder_.CreateICmpULT(next, builder_.getInt64(code_.lanes)), loop,
+                              end);
         builder_.SetInsertPoint(end);
         return;
     }
-    Value* bits = MaskBits(mask);
+    Value* bits = code_.MaskBits(mask);
     Value* none = llvm::Constant::getNullValue(bits->getType());
     builder_.CreateCondBr(builder_.CreateICmpNE(bits, none), loop, end);
     builder_.SetInsertPoint(loop);
@@ -165,46 +156,6 @@ void Emitter::EmitLaneLoop(Value* mask, llvm::function_ref<void(Value* lane)> bo
     remaining->addIncoming(next, builder_.GetInsertBlock());
     builder_.CreateCondBr(builder_.CreateICmpNE(next, none), loop, end);
     builder_.SetInsertPoint(end);
-}
-
-// A descriptor a lane. Indices are moved inside for all lanes, so that none reads beyond the set.
-Emitter::Descriptor Emitter::LoadDescriptorLanes(const ir::Binding& binding, Value* elements) {
-    const BindingLayout& layout = binding.layout;
-    llvm::Type* i8 = builder_.getInt8Ty();
-    llvm::Type* i64 = builder_.getInt64Ty();
-    llvm::Type* ptr = builder_.getPtrTy();
-    auto gather = [&](llvm::Type* type, Value* addresses) {
-        auto* value = builder_.CreateMaskedGather(
-            VectorOf(type), addresses, llvm::Align(type->getPrimitiveSizeInBits() / 8),
-            llvm::Constant::getAllOnesValue(VectorOf(builder_.getInt1Ty())),
-            llvm::Constant::getNullValue(VectorOf(type)));
-        value->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
-        return value;
-    };
-    if (layout.inline_bytes != 0) {
-        Value* address = builder_.CreatePtrToInt(DescriptorMemory(binding), i64);
-        return {Splat(address), Splat(builder_.getInt64(layout.inline_bytes))};
-    }
-    elements = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, elements,
-                                              Splat(LastElement(binding)));
-    Value* wide = builder_.CreateZExt(elements, VectorOf(i64));
-    Value* slots =
-        builder_.CreateGEP(i8, DescriptorMemory(binding),
-                           builder_.CreateMul(wide, Splat(builder_.getInt64(layout.Stride()))));
-    Descriptor descriptor;
-    descriptor.address = gather(i64, slots);
-    descriptor.size = gather(i64, builder_.CreateGEP(i8, slots, builder_.getInt64(8)));
-    if (layout.first_dynamic_offset != BindingLayout::kNotDynamic) {
-        auto* offsets =
-            builder_.CreateLoad(ptr, builder_.CreateConstInBoundsGEP1_64(i8, dispatch_, 8));
-        Value* index =
-            builder_.CreateAdd(wide, Splat(builder_.getInt64(layout.first_dynamic_offset)));
-        Value* dynamic = gather(builder_.getInt32Ty(),
-                                builder_.CreateGEP(builder_.getInt32Ty(), offsets, index));
-        descriptor.address =
-            builder_.CreateAdd(descriptor.address, builder_.CreateZExt(dynamic, VectorOf(i64)));
-    }
-    return descriptor;
 }
 
 }  // namespace fornax::kernel

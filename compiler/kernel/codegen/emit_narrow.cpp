@@ -4,7 +4,7 @@
 // taken lane by lane without branches.
 #include <algorithm>
 
-#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/memory_code.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 
 namespace fornax::kernel {
@@ -24,11 +24,11 @@ uint64_t ElementBytes(const llvm::Type* type) {
 }  // namespace
 
 // The mask of the element at `offsets` + `at`.
-Value* Emitter::ElementMask(const MemoryRegion& region,
-                            Value* offsets,
-                            uint64_t at,
-                            uint64_t bytes) {
-    Value* mask = Mask();
+Value* MemoryCode::ElementMask(const MemoryRegion& region,
+                               Value* offsets,
+                               uint64_t at,
+                               uint64_t bytes) {
+    Value* mask = code_.Mask();
     if (region.bounds != Bounds::kChecked) {
         return mask;
     }
@@ -36,16 +36,16 @@ Value* Emitter::ElementMask(const MemoryRegion& region,
     return builder_.CreateAnd(mask, LanesInBounds(region, offsets, bytes));
 }
 
-Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
-                                      Value* offsets,
-                                      llvm::Type* type,
-                                      size_t count) {
+MemoryCode::Values MemoryCode::GatherNarrow(const MemoryRegion& region,
+                                            Value* offsets,
+                                            llvm::Type* type,
+                                            size_t count) {
     const uint64_t element = ElementBytes(type);
     const uint64_t bytes = element * count;
     if (region.bounds == Bounds::kClamped) {
         offsets = ClampScalar(region, offsets, bytes);
     }
-    if (vector_bits_ < kLeastGatherBits) {
+    if (code_.vector_bits < kLeastGatherBits) {
         return GatherByLane(region, offsets, type, count);
     }
 
@@ -54,7 +54,7 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
     const uint64_t wanted = (bytes + kWord - 1) / kWord;
     const uint64_t touched = aligned ? wanted : (bytes + kWord - element + kWord - 1) / kWord;
     llvm::Type* offset_type = offsets->getType();
-    llvm::Type* words_type = VectorOf(builder_.getInt32Ty());
+    llvm::Type* words_type = code_.VectorOf(builder_.getInt32Ty());
     Value* start = offsets;
     if (!aligned) {
         start = builder_.CreateAnd(offsets, vectors::Same(offset_type, ~(kWord - 1)));
@@ -73,7 +73,7 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
             at = builder_.CreateAdd(offsets, vectors::Same(offset_type, bytes - 1));
             at = builder_.CreateAnd(at, vectors::Same(offset_type, ~(kWord - 1)));
         }
-        Value* mask = Mask();
+        Value* mask = code_.Mask();
         if (touched == 1) {
             mask = ElementMask(region, offsets, 0, element);
         } else if (region.bounds == Bounds::kChecked) {
@@ -108,10 +108,10 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
 
 // Lanes that are not to read take a zero from elsewhere. Without gathers, this is the way for
 // every element size.
-Emitter::Values Emitter::GatherByLane(const MemoryRegion& region,
-                                      Value* offsets,
-                                      llvm::Type* type,
-                                      size_t count) {
+MemoryCode::Values MemoryCode::GatherByLane(const MemoryRegion& region,
+                                            Value* offsets,
+                                            llvm::Type* type,
+                                            size_t count) {
     const uint64_t element = ElementBytes(type);
     llvm::Type* i8 = builder_.getInt8Ty();
     llvm::Type* wide = offsets->getType()->getWithNewType(builder_.getInt64Ty());
@@ -119,12 +119,12 @@ Emitter::Values Emitter::GatherByLane(const MemoryRegion& region,
     for (size_t i = 0; i < count; ++i) {
         Value* at = builder_.CreateAdd(offsets, vectors::Same(offsets->getType(), i * element));
         Value* addresses = builder_.CreateGEP(i8, region.base, builder_.CreateZExt(at, wide));
-        if (mask_ || region.bounds == Bounds::kChecked) {
+        if (code_.mask || region.bounds == Bounds::kChecked) {
             addresses = builder_.CreateSelect(ElementMask(region, offsets, i * element, element),
-                                              addresses, Splat(Zeros()));
+                                              addresses, code_.Splat(Zeros()));
         }
-        Value* result = llvm::PoisonValue::get(VectorOf(type));
-        for (uint32_t lane = 0; lane < lanes_; ++lane) {
+        Value* result = llvm::PoisonValue::get(code_.VectorOf(type));
+        for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
             Value* address = builder_.CreateExtractElement(addresses, uint64_t{lane});
             Value* value =
                 Annotate(region, builder_.CreateAlignedLoad(type, address, llvm::Align(element)));
@@ -136,7 +136,10 @@ Emitter::Values Emitter::GatherByLane(const MemoryRegion& region,
 }
 
 // Stores one piece a lane, one lane after the other.
-void Emitter::StoreByLane(const MemoryRegion& region, Value* offsets, Value* values, Value* mask) {
+void MemoryCode::StoreByLane(const MemoryRegion& region,
+                             Value* offsets,
+                             Value* values,
+                             Value* mask) {
     llvm::Type* i8 = builder_.getInt8Ty();
     llvm::Type* i64 = builder_.getInt64Ty();
     llvm::Type* type = values->getType()->getScalarType();
@@ -145,20 +148,20 @@ void Emitter::StoreByLane(const MemoryRegion& region, Value* offsets, Value* val
         Annotate(region, builder_.CreateAlignedStore(value, at, llvm::Align(1)));
     };
     auto* all = llvm::dyn_cast<llvm::Constant>(mask);
-    if (!compact_ && all && all->isAllOnesValue()) {
-        for (uint32_t lane = 0; lane < lanes_; ++lane) {
+    if (!code_.compact && all && all->isAllOnesValue()) {
+        for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
             store(builder_.CreateExtractElement(offsets, uint64_t{lane}),
                   builder_.CreateExtractElement(values, uint64_t{lane}));
         }
         return;
     }
     // A loop over the bits of the mask, with the lanes in memory.
-    llvm::AllocaInst* offset_slots = NewAlloca(offsets->getType(), "lane_offsets");
-    llvm::AllocaInst* value_slots = NewAlloca(values->getType(), "lane_values");
-    BasicBlock* spill = NewBlock("lanes");
-    BasicBlock* body = NewBlock("lane");
-    BasicBlock* end = NewBlock("lanes_end");
-    Value* bits = builder_.CreateZExt(MaskBits(mask), i64);
+    llvm::AllocaInst* offset_slots = code_.NewAlloca(offsets->getType(), "lane_offsets");
+    llvm::AllocaInst* value_slots = code_.NewAlloca(values->getType(), "lane_values");
+    BasicBlock* spill = code_.NewBlock("lanes");
+    BasicBlock* body = code_.NewBlock("lane");
+    BasicBlock* end = code_.NewBlock("lanes_end");
+    Value* bits = builder_.CreateZExt(code_.MaskBits(mask), i64);
     Value* none = builder_.getInt64(0);
     builder_.CreateCondBr(builder_.CreateICmpEQ(bits, none), end, spill);
     builder_.SetInsertPoint(spill);
@@ -178,9 +181,9 @@ void Emitter::StoreByLane(const MemoryRegion& region, Value* offsets, Value* val
     builder_.SetInsertPoint(end);
 }
 
-void Emitter::ScatterNarrow(const MemoryRegion& region,
-                            Value* offsets,
-                            llvm::ArrayRef<Value*> values) {
+void MemoryCode::ScatterNarrow(const MemoryRegion& region,
+                               Value* offsets,
+                               llvm::ArrayRef<Value*> values) {
     const uint64_t element = ElementBytes(values[0]->getType());
     const uint64_t bytes = element * values.size();
     if (region.bounds == Bounds::kClamped) {
@@ -190,7 +193,7 @@ void Emitter::ScatterNarrow(const MemoryRegion& region,
     auto move = [&](uint64_t by) {
         return by == 0 ? offsets : builder_.CreateAdd(offsets, vectors::Same(offset_type, by));
     };
-    Value* whole = Mask();
+    Value* whole = code_.Mask();
     if (region.bounds == Bounds::kChecked) {
         whole = builder_.CreateAnd(whole, LanesInBounds(region, offsets, bytes));
     }
@@ -201,7 +204,7 @@ void Emitter::ScatterNarrow(const MemoryRegion& region,
         words = vectors::PackWords(builder_, values.take_front(in_words), kWord);
     }
     for (size_t i = 0; i < words.size(); ++i) {
-        if (vector_bits_ < kLeastScatterBits) {
+        if (code_.vector_bits < kLeastScatterBits) {
             StoreByLane(region, move(i * kWord), words[i], whole);
             continue;
         }
@@ -222,10 +225,10 @@ void Emitter::ScatterNarrow(const MemoryRegion& region,
         return;
     }
     // Lanes whose run crosses the end of the range: each element by itself.
-    BasicBlock* partial = NewBlock("scatter_edge");
-    BasicBlock* end = NewBlock("scatter_end");
-    Value* rest = builder_.CreateAnd(Mask(), builder_.CreateNot(whole));
-    EmitMaybe(Any(rest), partial, end, false);
+    BasicBlock* partial = code_.NewBlock("scatter_edge");
+    BasicBlock* end = code_.NewBlock("scatter_end");
+    Value* rest = builder_.CreateAnd(code_.Mask(), builder_.CreateNot(whole));
+    code_.EmitMaybe(code_.Any(rest), partial, end, false);
     builder_.SetInsertPoint(partial);
     for (size_t i = 0; i < values.size(); ++i) {
         Value* mask = ElementMask(region, offsets, i * element, element);

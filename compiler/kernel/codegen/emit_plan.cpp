@@ -4,7 +4,7 @@
 #include <bit>
 #include <optional>
 
-#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/emit_memory.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 #include "hal/kernel_abi.h"
 
@@ -48,32 +48,32 @@ Value* GroupsInBounds(llvm::IRBuilder<>& builder,
 
 }  // namespace
 
-AccessPlan Emitter::PlanOf(const MemoryRegion& region,
-                           const Shape& offset,
-                           llvm::Type* type,
-                           size_t count,
-                           bool is_store,
-                           bool is_masked) {
+AccessPlan AccessEmitter::PlanOf(const MemoryRegion& region,
+                                 const Shape& offset,
+                                 llvm::Type* type,
+                                 size_t count,
+                                 bool is_store,
+                                 bool is_masked) {
     return PlanAccess({.offset = offset,
                        .element_bytes = type->getPrimitiveSizeInBits() / 8,
                        .count = count,
                        .is_store = is_store,
                        .is_masked = is_masked,
-                       .all_lanes_exist = invocations_ % lanes_ == 0,
+                       .all_lanes_exist = code_.invocations % code_.lanes == 0,
                        .memory = region,
-                       .target = {.vector_bits = vector_bits_, .lanes = lanes_}});
+                       .target = {.vector_bits = code_.vector_bits, .lanes = code_.lanes}});
 }
 
 // One test for all rows, in 64 bits: from the first one, which did not wrap, to what lies above all
 // others.
-Value* Emitter::RowsInBounds(const PlannedAccess& access, Value* first) {
+Value* AccessEmitter::RowsInBounds(const PlannedAccess& access, Value* first) {
     const auto& [region, offset, plan, offsets] = access;
     const Shape& shape = *offset.shape;
     const LayoutRow& low = plan.layout.rows.front();
     const LayoutRow& high = plan.layout.rows.back();
     llvm::Type* i64 = builder_.getInt64Ty();
     Value* start = builder_.CreateZExt(first, i64);
-    Value* stride = Raw(shape.stride);
+    Value* stride = values_.Raw(shape.stride);
     const auto distance = static_cast<uint64_t>(high.multiple - low.multiple);
     const uint64_t scale = std::max<uint64_t>(shape.narrow_scale, 1);
     Value* last = builder_.CreateAdd(
@@ -111,21 +111,22 @@ Value* Emitter::RowsInBounds(const PlannedAccess& access, Value* first) {
 }
 
 // The lowest offset of each row.
-Emitter::Values Emitter::FirstOffsets(const PlannedAccess& access) {
+AccessEmitter::Values AccessEmitter::FirstOffsets(const PlannedAccess& access) {
     const auto& [region, offset, plan, offsets] = access;
     llvm::Type* type = offset.scalar->getType();
     Values firsts;
     for (const LayoutRow& row : plan.layout.rows) {
         Value* first =
             builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(type, row.lowest));
-        firsts.push_back(
-            row.multiple == 0 ? first : builder_.CreateAdd(first, RowOffset(offset, row, type)));
+        firsts.push_back(row.multiple == 0
+                             ? first
+                             : builder_.CreateAdd(first, values_.RowOffset(offset, row, type)));
     }
     return firsts;
 }
 
 // The plan's test; null if it has none.
-Value* Emitter::PlanHolds(const PlannedAccess& access, Value* first) {
+Value* AccessEmitter::PlanHolds(const PlannedAccess& access, Value* first) {
     const auto& [region, offset, plan, offsets] = access;
     Value* holds = nullptr;
     if (plan.needs_inside) {
@@ -138,19 +139,19 @@ Value* Emitter::PlanHolds(const PlannedAccess& access, Value* first) {
                 Value* skip = llvm::ConstantInt::get(first->getType(), plan.skipped_bytes);
                 first = builder_.CreateAdd(first, skip);
             }
-            holds = InBounds(region, first, plan.span_bytes);
+            holds = memory_.InBounds(region, first, plan.span_bytes);
         }
     }
     if (plan.needs_active) {
-        holds = holds ? builder_.CreateAnd(holds, AllActive()) : AllActive();
+        holds = holds ? builder_.CreateAnd(holds, code_.AllActive()) : code_.AllActive();
     }
     return holds;
 }
 
-Value* Emitter::PlannedAddress(const PlannedAccess& access, Value* first) {
+Value* AccessEmitter::PlannedAddress(const PlannedAccess& access, Value* first) {
     const MemoryRegion& region = access.region;
     if (!access.plan.is_moved) {
-        return ByteAddress(region, first);
+        return memory_.ByteAddress(region, first);
     }
     llvm::Type* type = first->getType();
     llvm::Type* i8 = builder_.getInt8Ty();
@@ -162,11 +163,11 @@ Value* Emitter::PlannedAddress(const PlannedAccess& access, Value* first) {
     return builder_.CreateGEP(i8, base, builder_.CreateZExt(moved, builder_.getInt64Ty()));
 }
 
-// Which lane each of the moved units belongs to; `lanes_` for none.
-llvm::SmallVector<int, 128> Emitter::LanesOf(const AccessPlan& plan, const Move& move) const {
-    llvm::SmallVector<int, 128> lane_of(move.count, static_cast<int>(lanes_));
+// Which lane each of the moved units belongs to; `code_.lanes` for none.
+llvm::SmallVector<int, 128> AccessEmitter::LanesOf(const AccessPlan& plan, const Move& move) const {
+    llvm::SmallVector<int, 128> lane_of(move.count, static_cast<int>(code_.lanes));
     const uint64_t begin = move.offset / plan.unit_bytes;
-    for (uint32_t lane = 0; lane < lanes_; ++lane) {
+    for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
         for (size_t i = 0; i < plan.count; ++i) {
             const uint64_t unit = plan.layout.first[lane] + i - begin;
             if (unit < move.count) {
@@ -177,43 +178,45 @@ llvm::SmallVector<int, 128> Emitter::LanesOf(const AccessPlan& plan, const Move&
     return lane_of;
 }
 
-Value* Emitter::LoadMove(const PlannedAccess& access,
-                         const Move& move,
-                         Value* address,
-                         llvm::Type* type) {
+Value* AccessEmitter::LoadMove(const PlannedAccess& access,
+                               const Move& move,
+                               Value* address,
+                               llvm::Type* type) {
     const auto& [region, offset, plan, offsets] = access;
     auto* vector = llvm::FixedVectorType::get(type, move.count);
     const llvm::Align align(plan.align);
     Value* at = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, move.offset);
     if (!plan.is_masked) {
-        return Annotate(region, builder_.CreateAlignedLoad(vector, at, align));
+        return memory_.Annotate(region, builder_.CreateAlignedLoad(vector, at, align));
     }
     Value* mask = builder_.CreateShuffleVector(
-        mask_, llvm::Constant::getNullValue(mask_->getType()), LanesOf(plan, move));
-    return Annotate(region, builder_.CreateMaskedLoad(vector, at, align, mask,
-                                                      llvm::Constant::getNullValue(vector)));
+        code_.mask, llvm::Constant::getNullValue(code_.mask->getType()), LanesOf(plan, move));
+    return memory_.Annotate(
+        region,
+        builder_.CreateMaskedLoad(vector, at, align, mask, llvm::Constant::getNullValue(vector)));
 }
 
 // A vector for each unit of a lane. `packed`: see emit_packed.cpp.
-Emitter::Values Emitter::LoadUnits(const PlannedAccess& access,
-                                   llvm::ArrayRef<Value*> firsts,
-                                   llvm::Type* type,
-                                   size_t count,
-                                   Value*& packed) {
+AccessEmitter::Values AccessEmitter::LoadUnits(const PlannedAccess& access,
+                                               llvm::ArrayRef<Value*> firsts,
+                                               llvm::Type* type,
+                                               size_t count,
+                                               Value*& packed) {
     const auto& [region, offset, plan, offsets] = access;
     recorder_.Plan(plan);
     const bool are_elements = plan.unit_bytes * 8 == type->getPrimitiveSizeInBits();
-    auto* packed_type = llvm::FixedVectorType::get(type, lanes_ * static_cast<unsigned>(count));
+    auto* packed_type =
+        llvm::FixedVectorType::get(type, code_.lanes * static_cast<unsigned>(count));
     packed = nullptr;
     Value* address = nullptr;
     Values units;
     if (plan.method == Method::kTransposed) {
         address = PlannedAddress(access, firsts[0]);
-        Prefetch(region, address, plan.prefetches, false);
-        units = LoadRows(region, address, OffsetsOf(plan), plan.count, packed);
+        prefetch_.Prefetch(region, address, plan.prefetches, false);
+        units = memory_.LoadRows(region, address, OffsetsOf(plan), plan.count, packed);
         packed = packed ? builder_.CreateBitCast(packed, packed_type) : nullptr;
         for (Value*& word : units) {
-            word = are_elements ? builder_.CreateBitCast(word, VectorOf(type)) : word;
+            word = are_elements ? builder_.CreateBitCast(word, code_.VectorOf(type)) : word;
         }
         return units;
     }
@@ -227,10 +230,11 @@ Emitter::Values Emitter::LoadUnits(const PlannedAccess& access,
         }
         parts.push_back(LoadMove(access, move, address, unit));
     }
-    Prefetch(region, address, plan.prefetches, false);
+    prefetch_.Prefetch(region, address, plan.prefetches, false);
     for (size_t i = 0; i < plan.count; ++i) {
-        units.push_back(vectors::Permute(builder_, vector_bits_, parts,
-                                         llvm::ArrayRef(plan.shuffle).slice(i * lanes_, lanes_)));
+        units.push_back(
+            vectors::Permute(builder_, code_.vector_bits, parts,
+                             llvm::ArrayRef(plan.shuffle).slice(i * code_.lanes, code_.lanes)));
     }
     if (plan.is_packed) {
         packed = builder_.CreateBitCast(vectors::JoinAll(builder_, parts), packed_type);
@@ -238,10 +242,10 @@ Emitter::Values Emitter::LoadUnits(const PlannedAccess& access,
     return units;
 }
 
-Emitter::Values Emitter::LoadPlanned(const PlannedAccess& access,
-                                     llvm::Type* type,
-                                     size_t count,
-                                     Value*& packed) {
+AccessEmitter::Values AccessEmitter::LoadPlanned(const PlannedAccess& access,
+                                                 llvm::Type* type,
+                                                 size_t count,
+                                                 Value*& packed) {
     const AccessPlan& plan = access.plan;
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     const bool are_elements = plan.unit_bytes == element;
@@ -251,7 +255,7 @@ Emitter::Values Emitter::LoadPlanned(const PlannedAccess& access,
     if (!holds) {
         units = LoadUnits(access, firsts, type, count, packed);
     } else {
-        units = EitherWay(
+        units = memory_.EitherWay(
             holds, "load",
             [&] {
                 Values inside = LoadUnits(access, firsts, type, count, packed);
@@ -261,7 +265,7 @@ Emitter::Values Emitter::LoadPlanned(const PlannedAccess& access,
                 return inside;
             },
             [&] {
-                Values edge = Gather(access.region, access.offsets(), type, count);
+                Values edge = memory_.Gather(access.region, access.offsets(), type, count);
                 Value* edge_packed = packed ? vectors::Pack(builder_, edge) : nullptr;
                 if (!are_elements) {
                     edge = UnitsOf(edge, plan);
@@ -281,7 +285,7 @@ Emitter::Values Emitter::LoadPlanned(const PlannedAccess& access,
 
 // Elements as the plan's units, so that what takes these apart is seen together with what uses the
 // parts.
-Emitter::Values Emitter::UnitsOf(Values elements, const AccessPlan& plan) {
+AccessEmitter::Values AccessEmitter::UnitsOf(Values elements, const AccessPlan& plan) {
     const uint64_t bytes = elements[0]->getType()->getScalarSizeInBits() / 8;
     Value* none = llvm::Constant::getNullValue(elements[0]->getType());
     elements.insert(elements.begin(), plan.skipped_bytes / bytes, none);
@@ -292,8 +296,8 @@ Emitter::Values Emitter::UnitsOf(Values elements, const AccessPlan& plan) {
 // How many elements at the beginning are stored, where the mask is known to cut off the rest; each
 // belongs to one of `lane_of`. They are one narrower store, from which the next load can be
 // forwarded, and before which less is computed. 0 if the mask is none of that kind.
-unsigned Emitter::PrefixLanes(llvm::ArrayRef<int> lane_of) const {
-    const auto* mask = llvm::dyn_cast_or_null<llvm::Constant>(mask_);
+unsigned AccessEmitter::PrefixLanes(llvm::ArrayRef<int> lane_of) const {
+    const auto* mask = llvm::dyn_cast_or_null<llvm::Constant>(code_.mask);
     if (!mask) {
         return 0;
     }
@@ -308,28 +312,28 @@ unsigned Emitter::PrefixLanes(llvm::ArrayRef<int> lane_of) const {
 }
 
 // Unit i of lane l is at i * lanes + l of `units`, which for runs are one vector.
-void Emitter::StoreUnits(const PlannedAccess& access,
-                         llvm::ArrayRef<Value*> firsts,
-                         llvm::ArrayRef<Value*> units,
-                         Value* packed) {
+void AccessEmitter::StoreUnits(const PlannedAccess& access,
+                               llvm::ArrayRef<Value*> firsts,
+                               llvm::ArrayRef<Value*> units,
+                               Value* packed) {
     const auto& [region, offset, plan, offsets] = access;
     recorder_.Plan(plan);
     if (plan.method == Method::kTransposed) {
         Value* address = PlannedAddress(access, firsts[0]);
         if (packed) {
-            StorePackedRows(region, address, OffsetsOf(plan), packed);
+            memory_.StorePackedRows(region, address, OffsetsOf(plan), packed);
         } else {
-            StoreRows(region, address, OffsetsOf(plan), units);
+            memory_.StoreRows(region, address, OffsetsOf(plan), units);
         }
-        Prefetch(region, address, plan.prefetches, true);
+        prefetch_.Prefetch(region, address, plan.prefetches, true);
         return;
     }
     const unsigned width =
-        std::max<unsigned>(1, vector_bits_ / (8 * static_cast<unsigned>(plan.unit_bytes)));
+        std::max<unsigned>(1, code_.vector_bits / (8 * static_cast<unsigned>(plan.unit_bytes)));
     const bool is_rows = plan.method == Method::kRows;
     std::vector<Value*> registers;
     if (is_rows) {
-        registers = vectors::PermuteToRegisters(builder_, vector_bits_, units, plan.shuffle);
+        registers = vectors::PermuteToRegisters(builder_, code_.vector_bits, units, plan.shuffle);
     }
     Values addresses;
     for (Value* first : firsts) {
@@ -349,23 +353,23 @@ void Emitter::StoreUnits(const PlannedAccess& access,
         if (plan.is_masked) {
             const llvm::SmallVector<int, 128> lane_of = LanesOf(plan, move);
             if (const unsigned kept = PrefixLanes(lane_of); kept != 0) {
-                Annotate(region, builder_.CreateAlignedStore(
-                                     vectors::Slice(builder_, part, 0, kept), at, align));
+                memory_.Annotate(region, builder_.CreateAlignedStore(
+                                             vectors::Slice(builder_, part, 0, kept), at, align));
             } else {
-                Value* mask = builder_.CreateShuffleVector(mask_, lane_of);
-                Annotate(region, builder_.CreateMaskedStore(part, at, align, mask));
+                Value* mask = builder_.CreateShuffleVector(code_.mask, lane_of);
+                memory_.Annotate(region, builder_.CreateMaskedStore(part, at, align, mask));
             }
-        } else if (plan.method == Method::kRuns && plan.moves.size() == 1 && !mask_) {
-            StoreRun(region, part, at, align, plan.prefetches);
+        } else if (plan.method == Method::kRuns && plan.moves.size() == 1 && !code_.mask) {
+            prefetch_.StoreRun(region, part, at, align, plan.prefetches);
         } else {
-            Annotate(region, builder_.CreateAlignedStore(part, at, align));
+            memory_.Annotate(region, builder_.CreateAlignedStore(part, at, align));
         }
     }
 }
 
-void Emitter::StorePlanned(const PlannedAccess& access,
-                           llvm::ArrayRef<Value*> values,
-                           Value* packed) {
+void AccessEmitter::StorePlanned(const PlannedAccess& access,
+                                 llvm::ArrayRef<Value*> values,
+                                 Value* packed) {
     const AccessPlan& plan = access.plan;
     const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
     packed = plan.is_packed ? packed : nullptr;
@@ -374,7 +378,7 @@ void Emitter::StorePlanned(const PlannedAccess& access,
         units = vectors::PackWords(builder_, values, plan.unit_bytes);
     } else if (plan.method == Method::kTransposed) {
         for (Value*& value : units) {
-            value = builder_.CreateBitCast(value, VectorOf(builder_.getInt32Ty()));
+            value = builder_.CreateBitCast(value, code_.VectorOf(builder_.getInt32Ty()));
         }
     }
     const Values firsts = FirstOffsets(access);
@@ -387,16 +391,16 @@ void Emitter::StorePlanned(const PlannedAccess& access,
         StoreUnits(access, firsts, units, packed);
         return;
     }
-    EitherWay(
+    memory_.EitherWay(
         holds, "store",
         [&] {
             StoreUnits(access, firsts, units, packed);
             return Values();
         },
         [&] {
-            Scatter(access.region, access.offsets(),
-                    packed ? vectors::Unpack(builder_, packed, values.size())
-                           : Values(values.begin(), values.end()));
+            memory_.Scatter(access.region, access.offsets(),
+                            packed ? vectors::Unpack(builder_, packed, values.size())
+                                   : Values(values.begin(), values.end()));
             return Values();
         });
 }

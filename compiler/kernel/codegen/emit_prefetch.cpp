@@ -65,23 +65,24 @@ void Emitter::EmitPrefetches(uint32_t segment) {
         return;
     }
     const PrefetchPlan::Round& round = *found;
-    std::vector<std::pair<ir::ValueId, Held>> kept;
-    auto keep = [&](ir::ValueId value) { kept.emplace_back(value, held_[value.index]); };
+    std::vector<std::pair<ir::ValueId, HeldValue>> kept;
+    auto keep = [&](ir::ValueId value) { kept.emplace_back(value, values_.held(value)); };
     for (const auto& [counter, step] : round.steps) {
-        Import(counter);
+        spills_.Import(counter);
         keep(counter);
-        Value* now = Raw(counter);
-        Set(counter, builder_.CreateAdd(now, llvm::ConstantInt::getSigned(now->getType(), step)));
+        Value* now = values_.Raw(counter);
+        values_.Set(counter,
+                    builder_.CreateAdd(now, llvm::ConstantInt::getSigned(now->getType(), step)));
     }
     for (ir::ValueId value : round.computed) {
         keep(value);
-        EmitPure(*kernel_.Definition(value));
+        accesses_.EmitPure(*kernel_.Definition(value));
     }
     std::vector<Value*> addresses;
     for (ir::InstId id : round.loads) {
         const ir::Instruction& load = kernel_.inst(id);
-        const MemoryRegion region = BufferRegion(load, load.operands[0]);
-        const Offset offset = OffsetOf(load.operands[1]);
+        const MemoryRegion region = memory_regions_.BufferRegion(load, load.operands[0]);
+        const Offset offset = values_.OffsetOf(load.operands[1]);
         if (region.lane_bases || !offset.shape->scalar()) {
             continue;
         }
@@ -96,22 +97,22 @@ void Emitter::EmitPrefetches(uint32_t segment) {
             Value* at =
                 builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(type, line.lowest));
             if (line.row.multiple != 0) {
-                at = builder_.CreateAdd(at, RowOffset(offset, line.row, type));
+                at = builder_.CreateAdd(at, values_.RowOffset(offset, line.row, type));
             }
-            addresses.push_back(ByteAddress(region, at));
+            addresses.push_back(memory_.ByteAddress(region, at));
         }
     }
     for (const auto& [value, held] : kept) {
-        held_[value.index] = held;
+        values_.Restore(value, held);
     }
-    if (matrices_) {
+    if (code_.matrices) {
         size_t products = 0;
         for (const SegmentItem& item : regions_.segment(segment).items) {
             if (item.kind == SegmentItem::Kind::kInstruction) {
                 products += CountProducts(kernel_, item.inst);
             }
         }
-        matrices_->PrefetchMeanwhile(std::move(addresses), products);
+        code_.matrices->PrefetchMeanwhile(std::move(addresses), products);
         return;
     }
     for (Value* address : addresses) {

@@ -16,15 +16,15 @@ using llvm::Value;
 using Home = Regions::Home;
 
 void Emitter::EmitWorkgroupBlock(ir::BlockId block) {
-    epoch_ = 0;
+    code_.epoch = 0;
     for (const Step& step : regions_.steps(block)) {
         switch (step.kind) {
             case Step::Kind::kHoisted:
-                EmitPure(kernel_.inst(step.inst));
+                accesses_.EmitPure(kernel_.inst(step.inst));
                 break;
             case Step::Kind::kSegment:
                 EmitSegment(step.segment);
-                epoch_ = 0;
+                code_.epoch = 0;
                 break;
             case Step::Kind::kConstruct:
                 EmitWorkgroupConstruct(step.inst);
@@ -33,30 +33,30 @@ void Emitter::EmitWorkgroupBlock(ir::BlockId block) {
                 EmitWorkgroupTerminator(step.inst);
                 break;
         }
-        if (Terminated()) {
+        if (code_.Terminated()) {
             return;
         }
     }
 }
 
-Emitter::Construct& Emitter::PushWorkgroupConstruct(ir::InstId id) {
+Construct& Emitter::PushWorkgroupConstruct(ir::InstId id) {
     Construct construct;
     construct.inst = id;
     construct.workgroup_level = true;
-    construct.merge = NewBlock("merge");
-    constructs_.push_back(construct);
-    return constructs_.back();
+    construct.merge = code_.NewBlock("merge");
+    code_.constructs.push_back(construct);
+    return code_.constructs.back();
 }
 
 void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
-    const ExplainRecorder::Scope recorded(recorder_, id, epoch_, false, true);
+    const ExplainRecorder::Scope recorded(recorder_, id, code_.epoch, false, true);
     const ir::Instruction& inst = kernel_.inst(id);
     PushWorkgroupConstruct(id);
-    BasicBlock* merge = constructs_.back().merge;
+    BasicBlock* merge = code_.constructs.back().merge;
     auto condition = [&]() -> Value* {
         ir::ValueId operand = inst.operands[0];
         if (regions_.home(operand) == Home::kWorkgroup) {
-            return Raw(operand);
+            return values_.Raw(operand);
         }
         llvm::AllocaInst* kept = conditions_[id.index];
         return builder_.CreateLoad(kept->getAllocatedType(), kept);
@@ -64,12 +64,12 @@ void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
     auto body = [&](ir::BlockId block, BasicBlock* start) {
         builder_.SetInsertPoint(start);
         EmitWorkgroupBlock(block);
-        BranchTo(merge);
+        code_.BranchTo(merge);
     };
     switch (inst.op) {
         case Op::kIf: {
-            BasicBlock* then = NewBlock("then");
-            BasicBlock* otherwise = NewBlock("else");
+            BasicBlock* then = code_.NewBlock("then");
+            BasicBlock* otherwise = code_.NewBlock("else");
             builder_.CreateCondBr(condition(), then, otherwise);
             body(inst.blocks[0], then);
             body(inst.blocks[1], otherwise);
@@ -77,10 +77,10 @@ void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
         }
         case Op::kSwitch: {
             Value* selector = condition();
-            BasicBlock* otherwise = NewBlock("default");
+            BasicBlock* otherwise = code_.NewBlock("default");
             auto* branch = builder_.CreateSwitch(selector, otherwise);
             for (size_t i = 1; i < inst.blocks.size(); ++i) {
-                BasicBlock* start = NewBlock("case");
+                BasicBlock* start = code_.NewBlock("case");
                 branch->addCase(llvm::cast<llvm::ConstantInt>(llvm::ConstantInt::get(
                                     selector->getType(), inst.case_values[i - 1])),
                                 start);
@@ -90,48 +90,48 @@ void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
             break;
         }
         case Op::kScope: {
-            BasicBlock* start = NewBlock("scope");
-            BranchTo(start);
+            BasicBlock* start = code_.NewBlock("scope");
+            code_.BranchTo(start);
             body(inst.blocks[0], start);
             break;
         }
         default: {
-            BasicBlock* header = NewBlock("loop");
-            BasicBlock* continuing = NewBlock("continuing");
-            constructs_.back().continuing = continuing;
-            ShareLoopSlots(inst);
+            BasicBlock* header = code_.NewBlock("loop");
+            BasicBlock* continuing = code_.NewBlock("continuing");
+            code_.constructs.back().continuing = continuing;
+            spills_.ShareLoopSlots(inst);
             std::span<const ir::ValueId> params = kernel_.block(inst.blocks[0]).params;
             for (size_t i = 0; i < params.size(); ++i) {
                 if (regions_.home(params[i]) == Home::kWorkgroup &&
                     regions_.home(inst.operands[i]) == Home::kWorkgroup) {
-                    StoreHome(params[i], Convert(inst.operands[i], params[i]));
+                    spills_.StoreHome(params[i], values_.Convert(inst.operands[i], params[i]));
                 }
             }
             builder_.CreateBr(header);
             builder_.SetInsertPoint(header);
             for (ir::ValueId param : params) {
                 if (regions_.home(param) == Home::kWorkgroup) {
-                    Set(param, LoadHome(param));
+                    values_.Set(param, spills_.LoadHome(param));
                 }
             }
             EmitWorkgroupBlock(inst.blocks[0]);
-            BranchTo(continuing);
+            code_.BranchTo(continuing);
             builder_.SetInsertPoint(continuing);
             for (ir::ValueId param : kernel_.block(inst.blocks[1]).params) {
                 if (regions_.home(param) == Home::kWorkgroup) {
-                    Set(param, LoadHome(param));
+                    values_.Set(param, spills_.LoadHome(param));
                 }
             }
             EmitWorkgroupBlock(inst.blocks[1]);
-            BranchTo(header);
+            code_.BranchTo(header);
             break;
         }
     }
-    constructs_.pop_back();
+    code_.constructs.pop_back();
     builder_.SetInsertPoint(merge);
     for (ir::ValueId result : inst.results) {
         if (regions_.home(result) == Home::kWorkgroup) {
-            Set(result, LoadHome(result));
+            values_.Set(result, spills_.LoadHome(result));
         }
     }
 }
@@ -143,10 +143,10 @@ void Emitter::TransferTargets(ir::InstId id, std::span<const ir::ValueId>& into)
             into = kernel_.block(inst.blocks[0]).params;
             return;
         case Op::kNext:
-            into = kernel_.block(kernel_.inst(constructs_.back().inst).blocks[0]).params;
+            into = kernel_.block(kernel_.inst(code_.constructs.back().inst).blocks[0]).params;
             return;
         case Op::kYield:
-            into = kernel_.inst(constructs_.back().inst).results;
+            into = kernel_.inst(code_.constructs.back().inst).results;
             return;
         case Op::kContinue:
             into = kernel_.block(kernel_.inst(inst.target).blocks[1]).params;
@@ -160,7 +160,7 @@ void Emitter::TransferTargets(ir::InstId id, std::span<const ir::ValueId>& into)
 void Emitter::EmitWorkgroupTerminator(ir::InstId id) {
     const ir::Instruction& inst = kernel_.inst(id);
     if (inst.op == Op::kReturn || inst.op == Op::kUnreachable) {
-        BranchTo(workgroup_end_);
+        code_.BranchTo(workgroup_end_);
         return;
     }
     std::span<const ir::ValueId> into;
@@ -168,15 +168,15 @@ void Emitter::EmitWorkgroupTerminator(ir::InstId id) {
     for (size_t i = 0; i < inst.operands.size(); ++i) {
         if (regions_.home(into[i]) == Home::kWorkgroup &&
             regions_.home(inst.operands[i]) == Home::kWorkgroup) {
-            StoreHome(into[i], Convert(inst.operands[i], into[i]));
+            spills_.StoreHome(into[i], values_.Convert(inst.operands[i], into[i]));
         }
     }
     switch (inst.op) {
         case Op::kExit:
-            BranchTo(FindConstruct(inst.target).merge);
+            code_.BranchTo(code_.FindConstruct(inst.target).merge);
             return;
         case Op::kContinue:
-            BranchTo(FindConstruct(inst.target).continuing);
+            code_.BranchTo(code_.FindConstruct(inst.target).continuing);
             return;
         default:
             return;  // yield and next fall through
@@ -190,141 +190,146 @@ void Emitter::EmitSegment(uint32_t index) {
         return;
     }
     const ShapeAnalysis& own = shapes_.get();
-    std::vector<Held> held;
+    std::vector<HeldValue> held;
     for (ir::ValueId value : layout->recomputed) {
-        held.push_back(held_[value.index]);
+        held.push_back(values_.held(value));
     }
-    UseShapes(*layout->shapes);
-    own_map_ = false;
+    code_.UseShapes(*layout->shapes);
+    code_.own_map = false;
     recorder_.BeginSegmentMap(index, *layout->shapes);
     EmitSegmentLoop(index, layout);
     recorder_.EndSegmentMap(own);
-    own_map_ = true;
-    UseShapes(own);
+    code_.own_map = true;
+    code_.UseShapes(own);
     for (size_t i = 0; i < held.size(); ++i) {
-        held_[layout->recomputed[i].index] = held[i];
+        values_.Restore(layout->recomputed[i], held[i]);
     }
 }
 
 void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layout) {
-    epoch_ = index + 1;
+    code_.epoch = index + 1;
     const Segment& segment = regions_.segment(index);
-    segment_end_ = NewBlock("segment_end");
+    code_.segment_end = code_.NewBlock("segment_end");
     // The workgroup ends when no invocation is left: none would make the conditions of the branches
     // and loops that follow.
     llvm::AllocaInst* left = nullptr;
     if (segment.returns && regions_.keeps_mask()) {
-        left = NewAlloca(builder_.getIntNTy(lanes_), "left");
+        left = code_.NewAlloca(builder_.getIntNTy(code_.lanes), "left");
         builder_.CreateStore(llvm::Constant::getNullValue(left->getAllocatedType()), left);
     }
-    if (matrices_) {
-        matrices_->BeginSegment(index);
+    if (code_.matrices) {
+        code_.matrices->BeginSegment(index);
     }
     llvm::PHINode* counter = nullptr;
-    BasicBlock* start = NewBlock("segment");
+    BasicBlock* start = code_.NewBlock("segment");
     BasicBlock* before = builder_.GetInsertBlock();
-    BranchTo(start);
+    code_.BranchTo(start);
     builder_.SetInsertPoint(start);
-    const uint32_t subgroups = SubgroupsWithWork(segment);
+    const uint32_t subgroups = control_.SubgroupsWithWork(segment);
     if (subgroups == 1) {
-        subgroup_ = builder_.getInt32(0);
+        code_.subgroup = builder_.getInt32(0);
     } else {
         counter = builder_.CreatePHI(builder_.getInt32Ty(), 2, "subgroup");
         counter->addIncoming(builder_.getInt32(0), before);
-        subgroup_ = counter;
+        code_.subgroup = counter;
     }
-    lane_base_ = builder_.CreateMul(subgroup_, builder_.getInt32(lanes_), "lane_base", true, true);
-    mask_ = nullptr;
-    if (workgroups_in_vector_) {
+    code_.lane_base =
+        builder_.CreateMul(code_.subgroup, builder_.getInt32(code_.lanes), "lane_base", true, true);
+    code_.mask = nullptr;
+    if (code_.workgroups_in_vector) {
         llvm::SmallVector<int64_t, 64> workgroup_of;
-        for (uint32_t lane = 0; lane < lanes_; ++lane) {
-            workgroup_of.push_back(lane / (lanes_ / shapes_.map().workgroups));
+        for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
+            workgroup_of.push_back(lane / (code_.lanes / shapes_.map().workgroups));
         }
-        mask_ = builder_.CreateICmpULT(LaneConstants(builder_.getInt32Ty(), workgroup_of),
-                                       Splat(workgroups_in_vector_));
-    } else if (invocations_ % lanes_ != 0) {
+        code_.mask =
+            builder_.CreateICmpULT(code_.LaneConstants(builder_.getInt32Ty(), workgroup_of),
+                                   code_.Splat(code_.workgroups_in_vector));
+    } else if (code_.invocations % code_.lanes != 0) {
         llvm::SmallVector<int64_t, 64> lane_numbers;
-        for (uint32_t lane = 0; lane < lanes_; ++lane) {
+        for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
             lane_numbers.push_back(lane);
         }
         Value* index_of_lane = builder_.CreateAdd(
-            Splat(lane_base_), LaneConstants(builder_.getInt32Ty(), lane_numbers));
-        mask_ = builder_.CreateICmpULT(index_of_lane, Splat(builder_.getInt32(invocations_)));
+            code_.Splat(code_.lane_base), code_.LaneConstants(builder_.getInt32Ty(), lane_numbers));
+        code_.mask = builder_.CreateICmpULT(index_of_lane,
+                                            code_.Splat(builder_.getInt32(code_.invocations)));
     }
     if (regions_.keeps_mask()) {
-        Value* bits = builder_.CreateLoad(builder_.getIntNTy(lanes_), KeptMaskPointer());
-        BasicBlock* run = NewBlock("segment_live");
+        Value* bits =
+            builder_.CreateLoad(builder_.getIntNTy(code_.lanes), spills_.KeptMaskPointer());
+        BasicBlock* run = code_.NewBlock("segment_live");
         builder_.CreateCondBr(
             builder_.CreateICmpNE(bits, llvm::ConstantInt::get(bits->getType(), 0)), run,
-            segment_end_);
+            code_.segment_end);
         builder_.SetInsertPoint(run);
-        mask_ =
-            lanes_ == 1 ? nullptr : builder_.CreateBitCast(bits, VectorOf(builder_.getInt1Ty()));
+        code_.mask = code_.lanes == 1
+                         ? nullptr
+                         : builder_.CreateBitCast(bits, code_.VectorOf(builder_.getInt1Ty()));
     }
-    segment_ = &segment;
-    imported_ = 0;
+    spills_.Begin(segment);
     if (layout) {
         for (ir::ValueId value : layout->recomputed) {
             const ir::Instruction& inst = *kernel_.Definition(value);
             for (ir::ValueId operand : inst.operands) {
-                Import(operand);
+                spills_.Import(operand);
             }
-            EmitPure(inst);
+            accesses_.EmitPure(inst);
         }
     }
-    if (prefetches_ && own_map_) {
+    if (prefetches_ && code_.own_map) {
         EmitPrefetches(index);
     }
-    if (workgroups_in_vector_ && WorthCopying(segment.items)) {
+    if (code_.workgroups_in_vector && WorthCopying(segment.items)) {
         // Rows of workgroups have one end, so nearly all vectors are full.
         Value* together = builder_.getInt32(shapes_.map().workgroups);
-        EmitItemsUnmasked(segment.items, builder_.CreateICmpEQ(workgroups_in_vector_, together));
+        EmitItemsUnmasked(segment.items,
+                          builder_.CreateICmpEQ(code_.workgroups_in_vector, together));
     }
     EmitItems(segment.items);
-    if (matrices_) {
-        matrices_->EndSegment();
+    if (code_.matrices) {
+        code_.matrices->EndSegment();
     }
-    BranchTo(segment_end_);
-    builder_.SetInsertPoint(segment_end_);
+    code_.BranchTo(code_.segment_end);
+    builder_.SetInsertPoint(code_.segment_end);
     if (left) {
         llvm::Type* type = left->getAllocatedType();
-        builder_.CreateStore(builder_.CreateOr(builder_.CreateLoad(type, left),
-                                               builder_.CreateLoad(type, KeptMaskPointer())),
-                             left);
+        builder_.CreateStore(
+            builder_.CreateOr(builder_.CreateLoad(type, left),
+                              builder_.CreateLoad(type, spills_.KeptMaskPointer())),
+            left);
     }
     if (counter) {
         Value* next = builder_.CreateAdd(counter, builder_.getInt32(1), "", true, true);
-        counter->addIncoming(next, segment_end_);
-        BasicBlock* after = NewBlock("after_segment");
+        counter->addIncoming(next, code_.segment_end);
+        BasicBlock* after = code_.NewBlock("after_segment");
         builder_.CreateCondBr(builder_.CreateICmpULT(next, builder_.getInt32(subgroups)), start,
                               after);
         builder_.SetInsertPoint(after);
     }
     if (left) {
         llvm::Type* type = left->getAllocatedType();
-        BasicBlock* live = NewBlock("left");
+        BasicBlock* live = code_.NewBlock("left");
         builder_.CreateCondBr(builder_.CreateICmpNE(builder_.CreateLoad(type, left),
                                                     llvm::Constant::getNullValue(type)),
                               live, workgroup_end_);
         builder_.SetInsertPoint(live);
     }
-    mask_ = nullptr;
-    segment_ = nullptr;
-    segment_end_ = nullptr;
+    code_.mask = nullptr;
+    code_.segment_end = nullptr;
 }
 
 void Emitter::EmitItems(std::span<const SegmentItem> items) {
-    UnmaskMatrices(items);
-    for (size_t i = 0; i < items.size() && !Terminated(); ++i) {
-        if (matrices_ && items[i].kind != SegmentItem::Kind::kInstruction) {
-            matrices_->Flush();
+    subgroups_.UnmaskMatrices(items);
+    for (size_t i = 0; i < items.size() && !code_.Terminated(); ++i) {
+        if (code_.matrices && items[i].kind != SegmentItem::Kind::kInstruction) {
+            code_.matrices->Flush();
         }
-        const bool was_unmasked = !mask_;
-        ImportUntil(items[i].imports_end);
+        const bool was_unmasked = !code_.mask;
+        spills_.ImportUntil(items[i].imports_end);
         const bool tested = was_unmasked && EmitRestIfAllStay(items.subspan(i));
         EmitSegmentItem(items[i]);
         if (items[i].kind != SegmentItem::Kind::kInstruction || i + 1 == items.size() ||
-            Terminated()) {
+            code_.Terminated()) {
             continue;
         }
         const ir::Instruction& inst = kernel_.inst(items[i].inst);
@@ -333,18 +338,18 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
         }
         // Lanes may be gone: skip the rest of the segment if none is left and it has work to skip.
         std::span<const SegmentItem> rest = items.subspan(i + 1);
-        if (was_unmasked && !tested && inst.op == Op::kIf && IsEdgeTest(inst.operands[0]) &&
-            WorthCopying(rest)) {
-            Value* bits = MaskBits(Mask());
+        if (was_unmasked && !tested && inst.op == Op::kIf &&
+            control_.IsEdgeTest(inst.operands[0]) && WorthCopying(rest)) {
+            Value* bits = code_.MaskBits(code_.Mask());
             EmitItemsUnmasked(rest, builder_.CreateICmpEQ(
                                         bits, llvm::Constant::getAllOnesValue(bits->getType())));
         }
-        BasicBlock* live = NewBlock("rest");
-        EmitMaybe(Any(Mask()), live, segment_end_, true);
+        BasicBlock* live = code_.NewBlock("rest");
+        code_.EmitMaybe(code_.Any(code_.Mask()), live, code_.segment_end, true);
         builder_.SetInsertPoint(live);
     }
-    if (matrices_ && !Terminated()) {
-        matrices_->Flush();
+    if (code_.matrices && !code_.Terminated()) {
+        code_.matrices->Flush();
     }
 }
 
@@ -353,7 +358,8 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
 bool Emitter::EmitRestIfAllStay(std::span<const SegmentItem> items) {
     const ir::Instruction& inst = kernel_.inst(items[0].inst);
     if (items[0].kind != SegmentItem::Kind::kInstruction || inst.op != Op::kIf ||
-        !inst.results.empty() || !IsEdgeTest(inst.operands[0]) || !WorthCopying(items.subspan(1))) {
+        !inst.results.empty() || !control_.IsEdgeTest(inst.operands[0]) ||
+        !WorthCopying(items.subspan(1))) {
         return false;
     }
     auto is_only = [&](ir::BlockId block, Op op) {
@@ -363,7 +369,7 @@ bool Emitter::EmitRestIfAllStay(std::span<const SegmentItem> items) {
     if (!is_only(inst.blocks[0], Op::kReturn) || !is_only(inst.blocks[1], Op::kYield)) {
         return false;
     }
-    Value* some = TestLanes(inst.operands[0]).some;
+    Value* some = control_.TestLanes(inst.operands[0]).some;
     if (!some) {
         return false;
     }
@@ -374,15 +380,15 @@ bool Emitter::EmitRestIfAllStay(std::span<const SegmentItem> items) {
 // The items without masks where `all` says that every lane is there; what follows is for the
 // others.
 void Emitter::EmitItemsUnmasked(std::span<const SegmentItem> items, Value* all) {
-    ImportUntil(segment_->imports.size());  // for both forms
-    BasicBlock* full = NewBlock("all_lanes");
-    BasicBlock* some = NewBlock("some_lanes");
-    EmitMaybe(all, full, some, true);
+    spills_.ImportAll();  // for both forms
+    BasicBlock* full = code_.NewBlock("all_lanes");
+    BasicBlock* some = code_.NewBlock("some_lanes");
+    code_.EmitMaybe(all, full, some, true);
     builder_.SetInsertPoint(full);
     {
-        const MaskScope unmasked(*this, nullptr);
+        const MaskScope unmasked(code_, nullptr);
         EmitItems(items);
-        BranchTo(segment_end_);
+        code_.BranchTo(code_.segment_end);
     }
     builder_.SetInsertPoint(some);
 }
@@ -392,31 +398,31 @@ bool Emitter::WorthCopying(std::span<const SegmentItem> items) const {
     for (const SegmentItem& item : items) {
         ++count;
         for (ir::BlockId block : kernel_.inst(item.inst).blocks) {
-            count += CountInstructions(block);
+            count += control_.CountInstructions(block);
         }
     }
-    return lanes_ > 1 && count <= kMaxCopiedInstructions;
+    return code_.lanes > 1 && count <= ControlEmitter::kMaxCopiedInstructions;
 }
 
 void Emitter::EmitSegmentItem(const SegmentItem& item) {
     const ir::Instruction& inst = kernel_.inst(item.inst);
     switch (item.kind) {
         case SegmentItem::Kind::kInstruction:
-            EmitInstruction(item.inst);
-            if (!Terminated()) {
+            control_.EmitInstruction(item.inst);
+            if (!code_.Terminated()) {
                 for (ir::ValueId result : inst.results) {
-                    KeepAcrossSegments(result);
+                    spills_.KeepAcrossSegments(result);
                 }
             }
             return;
         case SegmentItem::Kind::kCondition: {
             // Uniform by the rules of the barrier that it governs: any active lane's value serves.
             Value* value = shapes_.shape(inst.operands[0]).uniform()
-                               ? Raw(inst.operands[0])
-                               : FromFirstActive(inst.operands[0]);
+                               ? values_.Raw(inst.operands[0])
+                               : values_.FromFirstActive(inst.operands[0]);
             llvm::AllocaInst*& kept = conditions_[item.inst.index];
             if (!kept) {
-                kept = NewAlloca(value->getType(), "condition");
+                kept = code_.NewAlloca(value->getType(), "condition");
             }
             builder_.CreateStore(value, kept);
             return;
@@ -434,17 +440,17 @@ void Emitter::EmitTransfer(ir::InstId id) {
     // A parallel copy: all are read before the first is written.
     llvm::SmallVector<Value*, 8> values;
     for (size_t i = 0; i < into.size(); ++i) {
-        values.push_back(Convert(inst.operands[i], into[i]));
+        values.push_back(values_.Convert(inst.operands[i], into[i]));
     }
     for (size_t i = 0; i < into.size(); ++i) {
         if (regions_.home(into[i]) == Home::kWorkgroup &&
             regions_.home(inst.operands[i]) == Home::kWorkgroup) {
             continue;  // copied at workgroup level
         }
-        if (SlotOwner(into[i]) == SlotOwner(inst.operands[i])) {
+        if (spills_.SlotOwner(into[i]) == spills_.SlotOwner(inst.operands[i])) {
             continue;  // already there
         }
-        StoreHome(into[i], values[i]);
+        spills_.StoreHome(into[i], values[i]);
     }
 }
 

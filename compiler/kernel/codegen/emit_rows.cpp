@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/memory_code.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 
 namespace fornax::kernel {
@@ -66,24 +66,24 @@ void ColumnsToRows(llvm::IRBuilderBase& builder, Values& vectors) {
 }  // namespace
 
 // Lanes whose runs are transposed together: as many words as a register has.
-uint32_t Emitter::TransposedLanes() const {
-    return std::min(lanes_, VectorBitsOf(builder_) / 32);
+uint32_t MemoryCode::TransposedLanes() const {
+    return std::min(code_.lanes, VectorBitsOf(builder_) / 32);
 }
 
 // Word i of lane l lies at address + lane_bytes[l] + 4 * i. `packed` becomes all words in the order
 // of memory, or null.
-Emitter::Values Emitter::LoadRows(const MemoryRegion& region,
-                                  Value* address,
-                                  llvm::ArrayRef<uint64_t> lane_bytes,
-                                  size_t words,
-                                  Value*& packed) {
+MemoryCode::Values MemoryCode::LoadRows(const MemoryRegion& region,
+                                        Value* address,
+                                        llvm::ArrayRef<uint64_t> lane_bytes,
+                                        size_t words,
+                                        Value*& packed) {
     llvm::Type* i32 = builder_.getInt32Ty();
     const auto padded = static_cast<unsigned>(std::bit_ceil(words));
     const auto part = static_cast<unsigned>(std::bit_floor(words));
     const uint32_t group = TransposedLanes();
     std::vector<Values> columns(words);
     llvm::SmallVector<Value*, 16> whole;  // all rows, if they have no gaps
-    for (uint32_t first = 0; first < lanes_; first += group) {
+    for (uint32_t first = 0; first < code_.lanes; first += group) {
         Values vectors;
         Values rows;
         for (uint32_t lane = first; lane < first + group; ++lane) {
@@ -131,15 +131,15 @@ Emitter::Values Emitter::LoadRows(const MemoryRegion& region,
     return results;
 }
 
-void Emitter::StoreRows(const MemoryRegion& region,
-                        Value* address,
-                        llvm::ArrayRef<uint64_t> lane_bytes,
-                        llvm::ArrayRef<Value*> words) {
+void MemoryCode::StoreRows(const MemoryRegion& region,
+                           Value* address,
+                           llvm::ArrayRef<uint64_t> lane_bytes,
+                           llvm::ArrayRef<Value*> words) {
     const auto count = static_cast<unsigned>(words.size());
     const unsigned padded = std::bit_ceil(count);
     const unsigned part = std::bit_floor(count);
     const uint32_t group = TransposedLanes();
-    for (uint32_t first = 0; first < lanes_; first += group) {
+    for (uint32_t first = 0; first < code_.lanes; first += group) {
         Values vectors;
         for (Value* word : words) {
             vectors.push_back(vectors::Slice(builder_, word, first, group));
@@ -171,6 +171,29 @@ void Emitter::StoreRows(const MemoryRegion& region,
                 store(count - part);
             }
         }
+    }
+}
+
+// The row of lane l to address + lane_bytes[l].
+void MemoryCode::StorePackedRows(const MemoryRegion& region,
+                                 Value* address,
+                                 llvm::ArrayRef<uint64_t> lane_bytes,
+                                 Value* packed) {
+    auto* type = llvm::cast<llvm::FixedVectorType>(packed->getType());
+    const unsigned elements = type->getNumElements() / code_.lanes;
+    const unsigned row_bytes = elements * type->getScalarSizeInBits() / 8;
+    uint32_t rows = 0;
+    for (uint32_t lane = 0; lane < code_.lanes; lane += rows) {
+        // Rows of lanes that follow each other, as many as a register has.
+        for (rows = 1; lane + rows < code_.lanes && (rows + 1) * row_bytes <= code_.vector_bits / 8;
+             ++rows) {
+            if (lane_bytes[lane + rows] != lane_bytes[lane] + uint64_t{rows} * row_bytes) {
+                break;
+            }
+        }
+        Value* part = vectors::Slice(builder_, packed, lane * elements, rows * elements);
+        Value* at = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, lane_bytes[lane]);
+        Annotate(region, builder_.CreateAlignedStore(part, at, llvm::Align(1)));
     }
 }
 

@@ -1,12 +1,8 @@
-// Values that live across barrier regions: spill slots in the workgroup's scratch memory, who
-// shares one, and the masks that are kept there.
+#include "compiler/kernel/codegen/emit_slots.h"
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
-
-#include "compiler/kernel/codegen/emitter.h"
-#include "compiler/kernel/codegen/matrix_emitter.h"
-#include "compiler/kernel/codegen/pure_ops.h"
 
 namespace fornax::kernel {
 
@@ -15,16 +11,21 @@ using llvm::BasicBlock;
 using llvm::Value;
 using Home = Regions::Home;
 
+void SpillSlots::Begin(const Segment& segment) {
+    segment_ = &segment;
+    imported_ = 0;
+}
+
 // Values come from their homes where the first item needs them, so that they wait in memory rather
 // than in registers.
-void Emitter::ImportUntil(size_t end) {
+void SpillSlots::ImportUntil(size_t end) {
     while (imported_ < end) {
         Import(segment_->imports[imported_++]);
     }
 }
 
-void Emitter::Import(ir::ValueId value) {
-    if (held_[value.index].epoch == epoch_) {
+void SpillSlots::Import(ir::ValueId value) {
+    if (values_.held(value).epoch == code_.epoch) {
         return;
     }
     if (shapes_.shape(value).has_rows()) {
@@ -38,29 +39,29 @@ void Emitter::Import(ir::ValueId value) {
             return;
         case Home::kWorkgroupSlot:
         case Home::kSubgroupSlot:
-            Set(value, LoadHome(value));
+            values_.Set(value, LoadHome(value));
             return;
         case Home::kRecomputed: {
             const ir::Instruction& inst = *kernel_.Definition(value);
             for (ir::ValueId operand : inst.operands) {
                 Import(operand);
             }
-            EmitPure(inst);
+            accesses_.EmitPure(inst);
             return;
         }
     }
 }
 
-void Emitter::KeepAcrossSegments(ir::ValueId value) {
+void SpillSlots::KeepAcrossSegments(ir::ValueId value) {
     Home home = regions_.home(value);
     if (home == Home::kWorkgroupSlot || home == Home::kSubgroupSlot) {
-        StoreHome(value, Raw(value));
+        StoreHome(value, values_.Raw(value));
     }
 }
 
 // The places of a block, counted in its own instructions, at which `value` is used last, within
 // constructs too; -1 if it is not. What is recomputed from it may be needed anywhere.
-int64_t Emitter::LastUse(ir::BlockId block, ir::ValueId value) const {
+int64_t SpillSlots::LastUse(ir::BlockId block, ir::ValueId value) const {
     const std::vector<ir::InstId>& insts = kernel_.block(block).insts;
     int64_t last = -1;
     for (size_t i = 0; i < insts.size(); ++i) {
@@ -91,7 +92,7 @@ int64_t Emitter::LastUse(ir::BlockId block, ir::ValueId value) const {
 // if the body's value is dead once the continuing block's is written. The same slot serves the
 // value that `continue` hands to that parameter, if the body's is dead once that one is made: then
 // a sum that a loop adds to is never copied.
-void Emitter::ShareLoopSlots(const ir::Instruction& loop) {
+void SpillSlots::ShareLoopSlots(const ir::Instruction& loop) {
     std::span<const ir::ValueId> body = kernel_.block(loop.blocks[0]).params;
     const ir::Block& continuing = kernel_.block(loop.blocks[1]);
     const ir::Instruction& next = kernel_.inst(continuing.insts.back());
@@ -102,7 +103,8 @@ void Emitter::ShareLoopSlots(const ir::Instruction& loop) {
         // A scalar may be a stride, whose uses are not all operands.
         return !slot_owner_[value.index].valid() && shapes_.shape(value).varying() &&
                regions_.home(value) == Home::kSubgroupSlot &&
-               regions_.home(owner) == Home::kSubgroupSlot && RawType(value) == RawType(owner);
+               regions_.home(owner) == Home::kSubgroupSlot &&
+               values_.RawType(value) == values_.RawType(owner);
     };
     const std::vector<ir::InstId>& insts = kernel_.block(loop.blocks[0]).insts;
     const ir::Instruction& end = kernel_.inst(insts.back());
@@ -131,71 +133,72 @@ void Emitter::ShareLoopSlots(const ir::Instruction& loop) {
     }
 }
 
-uint32_t Emitter::SlotOwner(ir::ValueId value) const {
+uint32_t SpillSlots::SlotOwner(ir::ValueId value) const {
     const ir::ValueId owner = slot_owner_[value.index];
     return owner.valid() ? owner.index : value.index;
 }
 
-Value* Emitter::SlotPointer(ir::ValueId value) {
+Value* SpillSlots::SlotPointer(ir::ValueId value) {
     Slot& slot = slots_[SlotOwner(value)];
-    llvm::Type* type = RawType(value);
-    bool per_subgroup = regions_.home(value) == Home::kSubgroupSlot && subgroups_ > 1;
+    llvm::Type* type = values_.RawType(value);
+    bool per_subgroup = regions_.home(value) == Home::kSubgroupSlot && code_.subgroups > 1;
     if (!per_subgroup) {
         if (!slot.alloca) {
-            slot.alloca = NewAlloca(type, "home");
+            slot.alloca = code_.NewAlloca(type, "home");
         }
         return slot.alloca;
     }
     if (slot.offset == UINT32_MAX) {
-        uint64_t bytes = module_.getDataLayout().getTypeAllocSize(type);
+        uint64_t bytes = code_.module.getDataLayout().getTypeAllocSize(type);
         bytes = (bytes + 7) & ~uint64_t{7};
         slot.stride = static_cast<uint32_t>(bytes);
-        slot.offset = AllocateScratch(bytes * subgroups_);
+        slot.offset = code_.AllocateScratch(bytes * code_.subgroups);
     }
-    Value* offset =
-        builder_.CreateAdd(builder_.CreateMul(builder_.CreateZExt(subgroup_, builder_.getInt64Ty()),
-                                              builder_.getInt64(slot.stride)),
-                           builder_.getInt64(slot.offset));
-    return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), scratch_, offset);
+    Value* offset = builder_.CreateAdd(
+        builder_.CreateMul(builder_.CreateZExt(code_.subgroup, builder_.getInt64Ty()),
+                           builder_.getInt64(slot.stride)),
+        builder_.getInt64(slot.offset));
+    return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), code_.scratch, offset);
 }
 
-Value* Emitter::LoadHome(ir::ValueId value) {
-    auto* load = builder_.CreateAlignedLoad(RawType(value), SlotPointer(value), llvm::Align(4));
+Value* SpillSlots::LoadHome(ir::ValueId value) {
+    auto* load =
+        builder_.CreateAlignedLoad(values_.RawType(value), SlotPointer(value), llvm::Align(4));
     if (!slots_[SlotOwner(value)].alloca) {
-        load->setMetadata(llvm::LLVMContext::MD_alias_scope, scopes_[2]);
-        load->setMetadata(llvm::LLVMContext::MD_noalias, noalias_[2]);
+        load->setMetadata(llvm::LLVMContext::MD_alias_scope, code_.scopes[2]);
+        load->setMetadata(llvm::LLVMContext::MD_noalias, code_.noalias[2]);
     }
     return load;
 }
 
-void Emitter::StoreHome(ir::ValueId value, Value* raw) {
+void SpillSlots::StoreHome(ir::ValueId value, Value* raw) {
     auto* store = builder_.CreateAlignedStore(raw, SlotPointer(value), llvm::Align(4));
     if (!slots_[SlotOwner(value)].alloca) {
-        store->setMetadata(llvm::LLVMContext::MD_alias_scope, scopes_[2]);
-        store->setMetadata(llvm::LLVMContext::MD_noalias, noalias_[2]);
+        store->setMetadata(llvm::LLVMContext::MD_alias_scope, code_.scopes[2]);
+        store->setMetadata(llvm::LLVMContext::MD_noalias, code_.noalias[2]);
     }
 }
 
-Value* Emitter::KeptMaskPointer() {
+Value* SpillSlots::KeptMaskPointer() {
     if (kept_mask_.offset == UINT32_MAX) {
-        kept_mask_.offset = AllocateScratch(uint64_t{8} * subgroups_);
+        kept_mask_.offset = code_.AllocateScratch(uint64_t{8} * code_.subgroups);
     }
-    Value* offset =
-        builder_.CreateAdd(builder_.CreateMul(builder_.CreateZExt(subgroup_, builder_.getInt64Ty()),
-                                              builder_.getInt64(8)),
-                           builder_.getInt64(kept_mask_.offset));
-    return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), scratch_, offset);
+    Value* offset = builder_.CreateAdd(
+        builder_.CreateMul(builder_.CreateZExt(code_.subgroup, builder_.getInt64Ty()),
+                           builder_.getInt64(8)),
+        builder_.getInt64(kept_mask_.offset));
+    return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), code_.scratch, offset);
 }
 
-void Emitter::EmitKeptMaskInit() {
+void SpillSlots::EmitKeptMaskInit() {
     if (!regions_.keeps_mask()) {
         return;
     }
-    for (uint32_t i = 0; i < subgroups_; ++i) {
-        subgroup_ = builder_.getInt32(i);
-        uint32_t active = std::min(lanes_, invocations_ - i * lanes_);
+    for (uint32_t i = 0; i < code_.subgroups; ++i) {
+        code_.subgroup = builder_.getInt32(i);
+        uint32_t active = std::min(code_.lanes, code_.invocations - i * code_.lanes);
         uint64_t bits = active == 64 ? UINT64_MAX : (uint64_t{1} << active) - 1;
-        builder_.CreateStore(llvm::ConstantInt::get(builder_.getIntNTy(lanes_), bits),
+        builder_.CreateStore(llvm::ConstantInt::get(builder_.getIntNTy(code_.lanes), bits),
                              KeptMaskPointer());
     }
 }

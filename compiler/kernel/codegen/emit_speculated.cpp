@@ -8,7 +8,7 @@
 
 #include "compiler/kernel/analysis/access_limits.h"
 #include "compiler/kernel/codegen/assumption_check.h"
-#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/emit_memory.h"
 
 namespace fornax::kernel {
 
@@ -16,8 +16,8 @@ using llvm::Value;
 using Bounds = MemoryRegion::Bounds;
 
 // A pattern that the lanes' offsets probably have.
-std::optional<SpeculatedPattern> Emitter::SpeculatePattern(ir::ValueId offset) {
-    if (compact_ || lanes_ == 1 || shapes_.shape(offset).uniform()) {
+std::optional<SpeculatedPattern> AccessEmitter::SpeculatePattern(ir::ValueId offset) {
+    if (code_.compact || code_.lanes == 1 || shapes_.shape(offset).uniform()) {
         return {};
     }
     SpeculatedPattern pattern{.lanes = LaneSpeculation(kernel_, shapes_.get())};
@@ -37,16 +37,13 @@ std::optional<SpeculatedPattern> Emitter::SpeculatePattern(ir::ValueId offset) {
 
 // All lanes are there, their offsets have the pattern, none wraps, and all of it lies inside.
 // `bytes`: what a lane touches.
-Value* Emitter::PatternHolds(const MemoryRegion& region,
-                             SpeculatedPattern& pattern,
-                             ir::ValueId offset,
-                             uint64_t bytes) {
-    const auto is_here = [&](ir::ValueId value) {
-        const Held& held = held_[value.index];
-        return (held.raw != nullptr || held.late) && (held.epoch == epoch_ || held.epoch == 0);
-    };
-    const auto scalar = [&](ir::ValueId value) { return Raw(value); };
-    const auto vector = [&](ir::ValueId value) { return Vector(value); };
+Value* AccessEmitter::PatternHolds(const MemoryRegion& region,
+                                   SpeculatedPattern& pattern,
+                                   ir::ValueId offset,
+                                   uint64_t bytes) {
+    const auto is_here = [&](ir::ValueId value) { return values_.IsHere(value); };
+    const auto scalar = [&](ir::ValueId value) { return values_.Raw(value); };
+    const auto vector = [&](ir::ValueId value) { return values_.Vector(value); };
     AssumptionCheck check(kernel_, shapes_.get(), pattern.lanes, builder_,
                           {is_here, scalar, vector});
     Value* base = check.Base(offset);
@@ -54,8 +51,8 @@ Value* Emitter::PatternHolds(const MemoryRegion& region,
     llvm::Type* type = base->getType();
     pattern.base = builder_.CreateAdd(base, llvm::ConstantInt::getSigned(type, pattern.lowest));
     Value* all = check.Holds();
-    if (mask_) {
-        all = builder_.CreateAnd(all, AllActive());
+    if (code_.mask) {
+        all = builder_.CreateAnd(all, code_.AllActive());
     }
     const int64_t farthest = *std::ranges::max_element(pattern.shape.offsets);
     const uint64_t span = static_cast<uint64_t>(farthest) + bytes;
@@ -69,25 +66,28 @@ Value* Emitter::PatternHolds(const MemoryRegion& region,
         last = builder_.CreateAdd(last, builder_.CreateZExt(pattern.base, i64));
         all = builder_.CreateAnd(all, builder_.CreateICmpULE(last, builder_.getInt64(highest)));
         if (region.bounds != Bounds::kTrusted) {
-            all = builder_.CreateAnd(all, InBounds(region, last, span));
+            all = builder_.CreateAnd(all, memory_.InBounds(region, last, span));
         }
         return all;
     }
     all = builder_.CreateAnd(
         all, builder_.CreateICmpULE(pattern.base, llvm::ConstantInt::get(type, highest)));
     if (region.bounds != Bounds::kTrusted) {
-        all = builder_.CreateAnd(all, InBounds(region, pattern.base, span));
+        all = builder_.CreateAnd(all, memory_.InBounds(region, pattern.base, span));
     }
     return all;
 }
 
 // Each workgroup loads what the one before did not, and its lanes take most of the bytes that they
 // span: rows of weights, for instance. A row may end before the processor has seen that it is one.
-bool Emitter::IsStreamed(const SpeculatedPattern& pattern, ir::ValueId offset, uint64_t bytes) {
-    const bool between_barriers = std::ranges::any_of(constructs_, [&](const Construct& around) {
-        return around.workgroup_level && kernel_.inst(around.inst).op == ir::Op::kLoop;
-    });
-    if (between_barriers || pattern.shape.has_rows() || !DiffersByWorkgroup(offset)) {
+bool AccessEmitter::IsStreamed(const SpeculatedPattern& pattern,
+                               ir::ValueId offset,
+                               uint64_t bytes) {
+    const bool between_barriers =
+        std::ranges::any_of(code_.constructs, [&](const Construct& around) {
+            return around.workgroup_level && kernel_.inst(around.inst).op == ir::Op::kLoop;
+        });
+    if (between_barriers || pattern.shape.has_rows() || !prefetch_.DiffersByWorkgroup(offset)) {
         return false;
     }
     std::vector<int64_t> firsts = pattern.shape.offsets;
@@ -100,12 +100,12 @@ bool Emitter::IsStreamed(const SpeculatedPattern& pattern, ir::ValueId offset, u
 }
 
 // Where the pattern is tested, all lanes are active and inside.
-bool Emitter::LoadSpeculated(const MemoryRegion& region,
-                             ir::ValueId offset_id,
-                             llvm::Type* type,
-                             size_t count,
-                             Values& results,
-                             Value*& packed) {
+bool AccessEmitter::LoadSpeculated(const MemoryRegion& region,
+                                   ir::ValueId offset_id,
+                                   llvm::Type* type,
+                                   size_t count,
+                                   Values& results,
+                                   Value*& packed) {
     std::optional<SpeculatedPattern> pattern = SpeculatePattern(offset_id);
     if (!pattern) {
         return false;
@@ -120,26 +120,26 @@ bool Emitter::LoadSpeculated(const MemoryRegion& region,
         return false;
     }
     if (streamed && !inside.prefetch_distance) {
-        inside.prefetch_distance = WorkgroupDistance(offset_id);
+        inside.prefetch_distance = prefetch_.WorkgroupDistance(offset_id);
     }
-    const auto offsets = [&] { return Vector(offset_id); };
+    const auto offsets = [&] { return values_.Vector(offset_id); };
     recorder_.Speculation([&] { return pattern->lanes.Text(offset_id); });
     Value* holds = PatternHolds(region, *pattern, offset_id, bytes);
     const Offset offset{
         .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
-    results = PackedEitherWay(
+    results = memory_.PackedEitherWay(
         holds, "load_speculated",
         [&] {
-            const MaskScope unmasked(*this, nullptr);
+            const MaskScope unmasked(code_, nullptr);
             return LoadPlanned({inside, offset, plan, offsets}, type, count, packed);
         },
-        [&] { return Gather(region, offsets(), type, count); }, packed);
+        [&] { return memory_.Gather(region, offsets(), type, count); }, packed);
     return true;
 }
 
-bool Emitter::StoreSpeculated(const MemoryRegion& region,
-                              ir::ValueId offset_id,
-                              llvm::ArrayRef<Value*> values) {
+bool AccessEmitter::StoreSpeculated(const MemoryRegion& region,
+                                    ir::ValueId offset_id,
+                                    llvm::ArrayRef<Value*> values) {
     llvm::Type* type = values[0]->getType()->getScalarType();
     std::optional<SpeculatedPattern> pattern = SpeculatePattern(offset_id);
     if (!pattern) {
@@ -151,21 +151,21 @@ bool Emitter::StoreSpeculated(const MemoryRegion& region,
     if (plan.by_lane() || !plan.layout.dense || plan.layout.num_runs > kMaxAssumedRuns) {
         return false;
     }
-    const auto offsets = [&] { return Vector(offset_id); };
+    const auto offsets = [&] { return values_.Vector(offset_id); };
     recorder_.Speculation([&] { return pattern->lanes.Text(offset_id); });
     Value* holds = PatternHolds(region, *pattern, offset_id,
                                 type->getPrimitiveSizeInBits() / 8 * values.size());
     const Offset offset{
         .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
-    EitherWay(
+    memory_.EitherWay(
         holds, "store_speculated",
         [&] {
-            const MaskScope unmasked(*this, nullptr);
+            const MaskScope unmasked(code_, nullptr);
             StorePlanned({inside, offset, plan, offsets}, values, nullptr);
             return Values();
         },
         [&] {
-            Scatter(region, offsets(), values);
+            memory_.Scatter(region, offsets(), values);
             return Values();
         });
     return true;

@@ -1,8 +1,6 @@
-// Operations between the lanes of a subgroup, which is one vector: masks become integers,
-// reductions and scans take a logarithmic number of shuffles, with the identity where no lane is
-// active. They are never reached with an empty mask (NeedsGuard), and the mask is exactly the lanes
-// that run the operation together.
-#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/emit_subgroup.h"
+
+#include "compiler/kernel/codegen/emit_lane_reads.h"
 #include "compiler/kernel/codegen/matrix_emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 #include "compiler/kernel/ir/group.h"
@@ -13,30 +11,32 @@ using ir::Op;
 using llvm::BasicBlock;
 using llvm::Value;
 
-void Emitter::EmitSubgroup(const ir::Instruction& inst) {
+void SubgroupEmitter::EmitSubgroup(const ir::Instruction& inst) {
     switch (inst.op) {
         case Op::kSubgroupBarrier:
-            CompilerFence();
+            memory_.CompilerFence();
             return;
         case Op::kSubgroupElect: {
             llvm::SmallVector<int64_t, 64> numbers;
-            for (uint32_t lane = 0; lane < lanes_; ++lane) {
+            for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
                 numbers.push_back(lane);
             }
-            Set(inst.results[0],
-                lanes_ == 1 ? builder_.getTrue()
-                            : builder_.CreateICmpEQ(LaneConstants(builder_.getInt32Ty(), numbers),
-                                                    Splat(FirstActive())));
+            values_.Set(inst.results[0],
+                        code_.lanes == 1 ? builder_.getTrue()
+                                         : builder_.CreateICmpEQ(
+                                               code_.LaneConstants(builder_.getInt32Ty(), numbers),
+                                               code_.Splat(code_.FirstActive())));
             return;
         }
         case Op::kSubgroupBallot:
-            Set(inst.results[0], Ballot(inst.operands[0]));
+            values_.Set(inst.results[0], Ballot(inst.operands[0]));
             return;
         case Op::kSubgroupBroadcastFirst: {
             ir::ValueId operand = inst.operands[0];
-            Set(inst.results[0], shapes_.shape(operand).uniform()
-                                     ? Raw(operand)
-                                     : ExtractLane(Vector(operand), FirstActive()));
+            values_.Set(inst.results[0],
+                        shapes_.shape(operand).uniform()
+                            ? values_.Raw(operand)
+                            : ExtractLane(values_.Vector(operand), code_.FirstActive()));
             return;
         }
         case Op::kSubgroupShuffle:
@@ -50,12 +50,13 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
             EmitMatrixLoad(inst);
             return;
         case Op::kSubgroupPartition:
-            Set(inst.results[0], lanes_ == 1 ? builder_.getInt64(1) : EmitPartition(inst));
+            values_.Set(inst.results[0],
+                        code_.lanes == 1 ? builder_.getInt64(1) : EmitPartition(inst));
             return;
         case Op::kPartitionedReduce:
         case Op::kPartitionedInclusiveScan:
         case Op::kPartitionedExclusiveScan:
-            if (lanes_ != 1) {
+            if (code_.lanes != 1) {
                 EmitPartitioned(inst);
                 return;
             }
@@ -69,16 +70,16 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
 // What all lanes that are here get to is a product of matrices, or a transposition. Then all lanes
 // of the subgroup are here: all invocations of the scope must run such an instruction, all or none
 // of them (GLSL_KHR_cooperative_matrix, "Cooperative Matrix Functions").
-void Emitter::UnmaskMatrices(std::span<const ir::InstId> insts) {
-    if (!mask_ || !matrices_ || workgroups_in_vector_ || lanes_ != kernel_.subgroup_size ||
-        invocations_ % lanes_ != 0) {
+void SubgroupEmitter::UnmaskMatrices(std::span<const ir::InstId> insts) {
+    if (!code_.mask || !code_.matrices || code_.workgroups_in_vector ||
+        code_.lanes != kernel_.subgroup_size || code_.invocations % code_.lanes != 0) {
         return;
     }
     for (ir::InstId id : insts) {
         const ir::Instruction& inst = kernel_.inst(id);
         if (inst.op == Op::kMatrixMulAdd || inst.op == Op::kMatrixTranspose ||
             inst.op == Op::kMatrixLoad) {
-            mask_ = nullptr;
+            code_.mask = nullptr;
             return;
         }
         if (ir::HasProperty(inst.op, ir::kTerminator) || shapes_.facts(id).loses_lanes) {
@@ -87,7 +88,7 @@ void Emitter::UnmaskMatrices(std::span<const ir::InstId> insts) {
     }
 }
 
-void Emitter::UnmaskMatrices(std::span<const SegmentItem> items) {
+void SubgroupEmitter::UnmaskMatrices(std::span<const SegmentItem> items) {
     llvm::SmallVector<ir::InstId, 32> insts;
     for (const SegmentItem& item : items) {
         if (item.kind != SegmentItem::Kind::kInstruction) {
@@ -98,105 +99,109 @@ void Emitter::UnmaskMatrices(std::span<const SegmentItem> items) {
     UnmaskMatrices(std::span<const ir::InstId>(insts));
 }
 
-void Emitter::EmitMatrix(const ir::Instruction& inst) {
+void SubgroupEmitter::EmitMatrix(const ir::Instruction& inst) {
     std::array<bool, 3> in_memory = {};
     if (inst.op == Op::kMatrixMulAdd) {
-        in_memory = matrices_->InMemory(inst, mask_ != nullptr);
+        in_memory = code_.matrices->InMemory(inst, code_.mask != nullptr);
     }
     llvm::SmallVector<Value*, 96> operands;
     for (size_t i = 0; i < inst.operands.size(); ++i) {
         const size_t matrix = i / inst.results.size();
-        operands.push_back(in_memory[matrix] ? nullptr : Vector(inst.operands[i]));
+        operands.push_back(in_memory[matrix] ? nullptr : values_.Vector(inst.operands[i]));
     }
     std::vector<Value*> results;
     if (inst.op == Op::kMatrixMulAdd) {
-        results = matrices_->MulAdd(inst, operands, subgroup_, mask_ != nullptr);
-    } else if (compact_) {
+        results = code_.matrices->MulAdd(inst, operands, code_.subgroup, code_.mask != nullptr);
+    } else if (code_.compact) {
         const std::string name =
             std::string("transpose_") + ir::TypeName(kernel_.type(inst.results[0]));
-        results = matrices_->Transpose(operands, [&](llvm::ArrayRef<Value*> rows, auto body) {
-            return ShareCode(name, rows, body);
+        results = code_.matrices->Transpose(operands, [&](llvm::ArrayRef<Value*> rows, auto body) {
+            return code_.ShareCode(name, rows, body);
         });
     } else {
-        results = matrices_->Transpose(operands, nullptr);
+        results = code_.matrices->Transpose(operands, nullptr);
     }
     for (size_t i = 0; i < results.size(); ++i) {
-        Set(inst.results[i], results[i]);
+        values_.Set(inst.results[i], results[i]);
     }
 }
 
-void Emitter::EmitMatrixLoad(const ir::Instruction& inst) {
-    const MemoryRegion region = BufferRegion(inst, inst.operands[0]);
+void SubgroupEmitter::EmitMatrixLoad(const ir::Instruction& inst) {
+    const MemoryRegion region = memory_regions_.BufferRegion(inst, inst.operands[0]);
     MatrixEmitter::Source source = {.base = region.base, .size = region.size};
     if (region.lane_bases) {
         source.base = builder_.CreateIntToPtr(
-            builder_.CreateExtractElement(region.lane_bases, FirstActive()), builder_.getPtrTy());
-        source.size = builder_.CreateExtractElement(region.lane_sizes, FirstActive());
+            builder_.CreateExtractElement(region.lane_bases, code_.FirstActive()),
+            builder_.getPtrTy());
+        source.size = builder_.CreateExtractElement(region.lane_sizes, code_.FirstActive());
     }
     if (region.bounds == MemoryRegion::Bounds::kTrusted) {
         source.size = nullptr;
     }
-    source.offset = FromFirstActive(inst.operands[1]);
-    source.stride = FromFirstActive(inst.operands[2]);
-    source.any = mask_ ? Any(mask_) : nullptr;
+    source.offset = values_.FromFirstActive(inst.operands[1]);
+    source.stride = values_.FromFirstActive(inst.operands[2]);
+    source.any = code_.mask ? code_.Any(code_.mask) : nullptr;
     const std::vector<Value*> results =
-        matrices_->Load(kernel_.value(inst.results[0]).inst, source);
+        code_.matrices->Load(kernel_.value(inst.results[0]).inst, source);
     for (size_t i = 0; i < results.size(); ++i) {
-        Set(inst.results[i], results[i]);
+        values_.Set(inst.results[i], results[i]);
     }
 }
 
-Value* Emitter::Ballot(ir::ValueId condition) {
+Value* SubgroupEmitter::Ballot(ir::ValueId condition) {
     llvm::Type* i64 = builder_.getInt64Ty();
-    if (lanes_ == 1) {
-        return builder_.CreateZExt(Raw(condition), i64);
+    if (code_.lanes == 1) {
+        return builder_.CreateZExt(values_.Raw(condition), i64);
     }
     if (shapes_.shape(condition).uniform()) {
-        Value* active = builder_.CreateZExt(MaskBits(Mask()), i64);
-        return builder_.CreateSelect(Raw(condition), active, builder_.getInt64(0));
+        Value* active = builder_.CreateZExt(code_.MaskBits(code_.Mask()), i64);
+        return builder_.CreateSelect(values_.Raw(condition), active, builder_.getInt64(0));
     }
-    return builder_.CreateZExt(MaskBits(builder_.CreateAnd(Mask(), Vector(condition))), i64);
+    return builder_.CreateZExt(
+        code_.MaskBits(builder_.CreateAnd(code_.Mask(), values_.Vector(condition))), i64);
 }
 
-Value* Emitter::ExtractLane(Value* vector, Value* lane) {
-    if (lanes_ == 1) {
+Value* SubgroupEmitter::ExtractLane(Value* vector, Value* lane) {
+    if (code_.lanes == 1) {
         return vector;
     }
     if (!vector->getType()->isIntOrIntVectorTy(1)) {
         return builder_.CreateExtractElement(vector, lane);
     }
-    Value* bits = MaskBits(vector);
+    Value* bits = code_.MaskBits(vector);
     lane = builder_.CreateZExtOrTrunc(lane, bits->getType());
     return builder_.CreateTrunc(builder_.CreateLShr(bits, lane), builder_.getInt1Ty());
 }
 
-Value* Emitter::ShuffleConstant(Value* vector, llvm::ArrayRef<int> lanes) {
+Value* SubgroupEmitter::ShuffleConstant(Value* vector, llvm::ArrayRef<int> lanes) {
     // Masks are no registers to shuffle in.
     const bool mask = vector->getType()->isIntOrIntVectorTy(1);
     if (mask) {
-        vector = builder_.CreateSExt(vector, VectorOf(builder_.getInt8Ty()));
+        vector = builder_.CreateSExt(vector, code_.VectorOf(builder_.getInt8Ty()));
     }
     vector = builder_.CreateShuffleVector(vector, lanes);
-    return mask ? builder_.CreateTrunc(vector, VectorOf(builder_.getInt1Ty())) : vector;
+    return mask ? builder_.CreateTrunc(vector, code_.VectorOf(builder_.getInt1Ty())) : vector;
 }
 
-void Emitter::EmitShuffle(const ir::Instruction& inst) {
+void SubgroupEmitter::EmitShuffle(const ir::Instruction& inst) {
     const ir::ValueId result = inst.results[0];
     const ir::ValueId value = inst.operands[0];
     const ir::ValueId index = inst.operands[1];
-    if (shapes_.shape(value).uniform() || lanes_ == 1) {
-        Set(result, shapes_.shape(result).scalar() ? Raw(value) : Splat(Raw(value)));
+    if (shapes_.shape(value).uniform() || code_.lanes == 1) {
+        values_.Set(result, shapes_.shape(result).scalar() ? values_.Raw(value)
+                                                           : code_.Splat(values_.Raw(value)));
         return;
     }
-    Value* last = builder_.getInt32(lanes_ - 1);
+    Value* last = builder_.getInt32(code_.lanes - 1);
     if (shapes_.shape(index).uniform()) {
-        Set(result, ExtractLane(Vector(value), builder_.CreateAnd(Raw(index), last)));
+        values_.Set(result, ExtractLane(values_.Vector(value),
+                                        builder_.CreateAnd(values_.Raw(index), last)));
         return;
     }
-    Value* indices = builder_.CreateAnd(Vector(index), Splat(last));
+    Value* indices = builder_.CreateAnd(values_.Vector(index), code_.Splat(last));
     if (auto* constant = llvm::dyn_cast<llvm::Constant>(indices)) {
         llvm::SmallVector<int, 64> lanes;
-        for (uint32_t lane = 0; lane < lanes_; ++lane) {
+        for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
             auto* element =
                 llvm::dyn_cast_or_null<llvm::ConstantInt>(constant->getAggregateElement(lane));
             if (!element) {
@@ -204,29 +209,29 @@ void Emitter::EmitShuffle(const ir::Instruction& inst) {
             }
             lanes.push_back(static_cast<int>(element->getZExtValue()));
         }
-        if (lanes.size() == lanes_) {
-            Set(result, ShuffleConstant(Vector(value), lanes));
+        if (lanes.size() == code_.lanes) {
+            values_.Set(result, ShuffleConstant(values_.Vector(value), lanes));
             return;
         }
     }
-    Set(result, Permute(Vector(value), indices));
+    values_.Set(result, PermuteLanes(code_, values_.Vector(value), indices));
 }
 
-Value* Emitter::Combined(const ir::Instruction& inst, Value* values, Value* mask) {
+Value* SubgroupEmitter::Combined(const ir::Instruction& inst, Value* values, Value* mask) {
     const ir::Type type = kernel_.type(inst.results[0]);
     const uint32_t bits = ir::BitWidth(type);
     llvm::Type* scalar = values->getType()->getScalarType();
     llvm::Constant* identity = llvm::ConstantInt::get(
-        context_, llvm::APInt(bits, ir::GroupIdentity(ir::GroupOpOf(inst), type)));
+        code_.context, llvm::APInt(bits, ir::GroupIdentity(ir::GroupOpOf(inst), type)));
     if (ir::IsFloat(type)) {
         identity = llvm::ConstantExpr::getBitCast(identity, scalar);
     }
     const bool exclusive =
         inst.op == Op::kSubgroupExclusiveScan || inst.op == Op::kPartitionedExclusiveScan;
-    if (lanes_ == 1) {
+    if (code_.lanes == 1) {
         return exclusive ? identity : values;
     }
-    Value* identities = Splat(identity);
+    Value* identities = code_.Splat(identity);
     if (mask) {
         values = builder_.CreateSelect(mask, values, identities);
     }
@@ -240,8 +245,8 @@ Value* Emitter::Combined(const ir::Instruction& inst, Value* values, Value* mask
     };
     if (inst.op == Op::kSubgroupReduce || inst.op == Op::kPartitionedReduce) {
         const uint32_t cluster = ir::ClusterSizeOf(inst);
-        if (cluster == 0 || cluster == lanes_) {
-            for (uint32_t half = lanes_ / 2; half != 0; half /= 2) {
+        if (cluster == 0 || cluster == code_.lanes) {
+            for (uint32_t half = code_.lanes / 2; half != 0; half /= 2) {
                 llvm::SmallVector<int, 64> low, high;
                 for (uint32_t i = 0; i < half; ++i) {
                     low.push_back(static_cast<int>(i));
@@ -254,7 +259,7 @@ Value* Emitter::Combined(const ir::Instruction& inst, Value* values, Value* mask
         }
         for (uint32_t half = cluster / 2; half != 0; half /= 2) {
             llvm::SmallVector<int, 64> other;
-            for (uint32_t lane = 0; lane < lanes_; ++lane) {
+            for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
                 other.push_back(static_cast<int>(lane ^ half));
             }
             values = combined(values, builder_.CreateShuffleVector(values, other));
@@ -263,33 +268,33 @@ Value* Emitter::Combined(const ir::Instruction& inst, Value* values, Value* mask
     }
     auto moved_up = [&](uint32_t by) {
         llvm::SmallVector<int, 64> lanes;
-        for (uint32_t lane = 0; lane < lanes_; ++lane) {
-            lanes.push_back(static_cast<int>(lane < by ? lanes_ : lane - by));
+        for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
+            lanes.push_back(static_cast<int>(lane < by ? code_.lanes : lane - by));
         }
         return builder_.CreateShuffleVector(values, identities, lanes);
     };
-    for (uint32_t by = 1; by < lanes_; by *= 2) {
+    for (uint32_t by = 1; by < code_.lanes; by *= 2) {
         values = combined(moved_up(by), values);
     }
     return exclusive ? moved_up(1) : values;
 }
 
-void Emitter::EmitGroup(const ir::Instruction& inst) {
+void SubgroupEmitter::EmitGroup(const ir::Instruction& inst) {
     const ir::ValueId result = inst.results[0];
-    Value* combined = Combined(inst, Vector(inst.operands[0]), mask_);
+    Value* combined = Combined(inst, values_.Vector(inst.operands[0]), code_.mask);
     if (!shapes_.shape(result).scalar() && !combined->getType()->isVectorTy()) {
-        combined = Splat(combined);
+        combined = code_.Splat(combined);
     }
-    Set(result, combined);
+    values_.Set(result, combined);
 }
 
-Value* Emitter::ForEachSet(Value* initial, SetBody body) {
-    llvm::Type* bits_type = builder_.getIntNTy(lanes_);
+Value* SubgroupEmitter::ForEachSet(Value* initial, SetBody body) {
+    llvm::Type* bits_type = builder_.getIntNTy(code_.lanes);
     Value* none = llvm::ConstantInt::get(bits_type, 0);
-    Value* active = MaskBits(Mask());
+    Value* active = code_.MaskBits(code_.Mask());
     BasicBlock* before = builder_.GetInsertBlock();
-    BasicBlock* loop = NewBlock("set");
-    BasicBlock* end = NewBlock("set_end");
+    BasicBlock* loop = code_.NewBlock("set");
+    BasicBlock* end = code_.NewBlock("set_end");
     builder_.CreateCondBr(builder_.CreateICmpNE(active, none), loop, end);
     builder_.SetInsertPoint(loop);
     auto* remaining = builder_.CreatePHI(bits_type, 2);
@@ -315,32 +320,34 @@ Value* Emitter::ForEachSet(Value* initial, SetBody body) {
     return result;
 }
 
-Value* Emitter::EmitPartition(const ir::Instruction& inst) {
-    Value* values = Vector(inst.operands[0]);
+Value* SubgroupEmitter::EmitPartition(const ir::Instruction& inst) {
+    Value* values = values_.Vector(inst.operands[0]);
     llvm::Type* type = values->getType();
-    values =
-        builder_.CreateBitCast(values, VectorOf(builder_.getIntNTy(type->getScalarSizeInBits())));
-    Value* initial = llvm::Constant::getNullValue(VectorOf(builder_.getInt64Ty()));
+    values = builder_.CreateBitCast(
+        values, code_.VectorOf(builder_.getIntNTy(type->getScalarSizeInBits())));
+    Value* initial = llvm::Constant::getNullValue(code_.VectorOf(builder_.getInt64Ty()));
     return ForEachSet(initial, [&](Value* lane, Value* so_far) {
-        Value* equal = builder_.CreateICmpEQ(values, Splat(ExtractLane(values, lane)));
-        equal = builder_.CreateAnd(equal, Mask());
-        Value* set = MaskBits(equal);
-        Value* sets = Splat(builder_.CreateZExt(set, builder_.getInt64Ty()));
+        Value* equal = builder_.CreateICmpEQ(values, code_.Splat(ExtractLane(values, lane)));
+        equal = builder_.CreateAnd(equal, code_.Mask());
+        Value* set = code_.MaskBits(equal);
+        Value* sets = code_.Splat(builder_.CreateZExt(set, builder_.getInt64Ty()));
         return std::pair<Value*, Value*>(set, builder_.CreateSelect(equal, sets, so_far));
     });
 }
 
-void Emitter::EmitPartitioned(const ir::Instruction& inst) {
-    Value* values = Vector(inst.operands[0]);
-    Value* sets = Vector(inst.operands[1]);
+void SubgroupEmitter::EmitPartitioned(const ir::Instruction& inst) {
+    Value* values = values_.Vector(inst.operands[0]);
+    Value* sets = values_.Vector(inst.operands[1]);
     Value* initial = llvm::Constant::getNullValue(values->getType());
-    Set(inst.results[0], ForEachSet(initial, [&](Value* lane, Value* so_far) {
-            Value* set = builder_.CreateTrunc(ExtractLane(sets, lane), builder_.getIntNTy(lanes_));
-            Value* in_set = builder_.CreateBitCast(set, VectorOf(builder_.getInt1Ty()));
-            in_set = builder_.CreateAnd(in_set, Mask());
+    values_.Set(
+        inst.results[0], ForEachSet(initial, [&](Value* lane, Value* so_far) {
+            Value* set =
+                builder_.CreateTrunc(ExtractLane(sets, lane), builder_.getIntNTy(code_.lanes));
+            Value* in_set = builder_.CreateBitCast(set, code_.VectorOf(builder_.getInt1Ty()));
+            in_set = builder_.CreateAnd(in_set, code_.Mask());
             Value* combined = Combined(inst, values, in_set);
             if (!combined->getType()->isVectorTy()) {
-                combined = Splat(combined);
+                combined = code_.Splat(combined);
             }
             return std::pair<Value*, Value*>(set, builder_.CreateSelect(in_set, combined, so_far));
         }));

@@ -272,7 +272,7 @@ Values IntegerEmitter::Emit() {
         case Op::kBFloatDot2:
             return {EmitBFloatDot2({b_, op_, in_, result_})};
         case Op::kLaneRange:
-            // Each lane has a range by itself; the emitter knows more (Emitter::EmitLaneRange).
+            // Each lane has a range by itself; the emitter knows more (ValueCode::EmitLaneRange).
             return {a, Int(0)};
         case Op::kIEq:
             return {b_.CreateICmpEQ(a, c)};

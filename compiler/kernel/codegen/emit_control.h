@@ -1,0 +1,96 @@
+// Control flow inside a barrier region. A branch that is the same for all lanes stays a branch; any
+// other runs both sides under masks and blends what they give. Lanes that leave a construct early
+// wait at its merge.
+#pragma once
+
+#include <span>
+
+#include "compiler/kernel/codegen/emit_atomic.h"
+#include "compiler/kernel/codegen/emit_slots.h"
+#include "compiler/kernel/codegen/emit_subgroup.h"
+
+namespace fornax::kernel {
+
+class ControlEmitter {
+  public:
+    // Code that is worth having twice.
+    static constexpr uint32_t kMaxCopiedInstructions = 160;
+
+    ControlEmitter(FunctionCode& code,
+                   MemoryCode& memory,
+                   ValueCode& values,
+                   AccessEmitter& accesses,
+                   AtomicEmitter& atomics,
+                   SubgroupEmitter& subgroups,
+                   SpillSlots& spills,
+                   const Regions& regions)
+        : code_(code),
+          memory_(memory),
+          values_(values),
+          accesses_(accesses),
+          atomics_(atomics),
+          subgroups_(subgroups),
+          spills_(spills),
+          regions_(regions) {}
+
+    void EmitInstruction(ir::InstId id);
+
+    // --- emit_full.cpp ---
+    struct LaneTest {
+        llvm::Value* all = nullptr;   // true only if the condition holds in every lane
+        llvm::Value* some = nullptr;  // true exactly if it holds in one; both null if not cheap
+    };
+    LaneTest TestLanes(ir::ValueId condition);
+    bool IsEdgeTest(ir::ValueId condition) const;
+    uint32_t CountInstructions(ir::BlockId block) const;
+    uint32_t SubgroupsWithWork(const Segment& segment) const;
+
+  private:
+    void EmitBlock(ir::BlockId block);
+    void EmitInstructions(std::span<const ir::InstId> insts);
+    void EmitCount(const ir::Instruction& inst);
+    void EmitTerminator(ir::InstId id);
+    void EmitIf(ir::InstId id);
+    void EmitSwitch(ir::InstId id);
+    void EmitLoop(ir::InstId id);
+    void EmitScope(ir::InstId id);
+    // `any` says whether the mask has a lane, if that is known in a cheaper way.
+    void EmitGuarded(ir::BlockId block, llvm::Value* mask, llvm::Value* any = nullptr);
+    void EmitReturn(ir::InstId id);
+    Construct MakeConstruct(ir::InstId id);
+    void FinishConstruct(llvm::Value* entry_mask);
+    void StoreMerged(llvm::ArrayRef<llvm::AllocaInst*> slots,
+                     std::span<const ir::ValueId> into,
+                     std::span<const ir::ValueId> from,
+                     bool blend);
+    void AddLanes(llvm::AllocaInst* mask_slot);
+    bool NeedsGuard(std::span<const ir::InstId> insts) const;
+
+    // --- emit_full.cpp ---
+    struct FullLoop {
+        size_t test = 0;  // the instruction of the body that lanes may leave at
+        bool stays_if = false;
+    };
+    llvm::Value* AllLanes(ir::ValueId condition);
+    bool IsLeftOverTest(ir::ValueId condition) const;
+    bool WorthAllLanes(const ir::Instruction& branch) const;
+    bool FindFullLoop(ir::InstId id, FullLoop& full) const;
+    void EmitFullExit(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
+    void EmitFullLoop(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
+    uint64_t LanesThatPass(ir::ValueId condition) const;
+
+    FunctionCode& code_;
+    const ir::Kernel& kernel_ = code_.kernel;
+    CurrentShapes& shapes_ = code_.shapes;
+    llvm::IRBuilder<>& builder_ = code_.builder;
+    ExplainRecorder& recorder_ = code_.recorder;
+    MemoryCode& memory_;
+    ValueCode& values_;
+    AccessEmitter& accesses_;
+    AtomicEmitter& atomics_;
+    SubgroupEmitter& subgroups_;
+    SpillSlots& spills_;
+    const Regions& regions_;
+};
+
+}  // namespace fornax::kernel

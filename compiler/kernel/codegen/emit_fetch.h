@@ -1,0 +1,61 @@
+// What keeps memory busy: cache lines that are prefetched, and non-temporal stores.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "compiler/kernel/codegen/emit_values.h"
+#include "compiler/kernel/codegen/memory_code.h"
+#include "compiler/kernel/index/index_builder.h"
+
+namespace fornax::kernel {
+
+class PrefetchCode {
+  public:
+    PrefetchCode(FunctionCode& code, MemoryCode& memory, ValueCode& values);
+
+    bool IsLoaded(const ir::Instruction& store) const;
+    bool ComputesMuch();
+    llvm::Value* StreamMask(const ir::Instruction& store, const MemoryRegion& region);
+    void StoreRun(const MemoryRegion& region,
+                  llvm::Value* values,
+                  llvm::Value* address,
+                  llvm::Align align,
+                  llvm::ArrayRef<uint64_t> prefetches);
+    void FinishStreams();
+    void Prefetch(const MemoryRegion& region,
+                  llvm::Value* address,
+                  llvm::ArrayRef<uint64_t> lines,
+                  bool for_store);
+    bool FollowsProducts();
+    llvm::Value* NextWorkgroupDistance(const ir::Instruction& load);
+    llvm::Value* NextTileDistance(const ir::Instruction& load);
+    llvm::Value* WorkgroupDistance(ir::ValueId offset);
+    bool DiffersByWorkgroup(ir::ValueId value);
+
+  private:
+    llvm::Value* Distance(IndexExpr step);
+    bool MayStream(const ir::Instruction& store) const;
+    static llvm::Value* NarrowedFrom(llvm::Value* values);
+    bool StoreNarrowed(const MemoryRegion& region,
+                       llvm::Value* values,
+                       llvm::Value* address,
+                       llvm::Align align);
+    llvm::Value* IndexValue(IndexExpr expr, uint32_t& budget);
+    llvm::Value* IndexValue(const IndexTerm& term, uint32_t& budget);
+
+    FunctionCode& code_;
+    const ir::Kernel& kernel_ = code_.kernel;
+    CurrentShapes& shapes_ = code_.shapes;
+    llvm::IRBuilder<>& builder_ = code_.builder;
+    MemoryCode& memory_;
+    ValueCode& values_;
+    std::map<uint32_t, bool> computes_much_;  // by block
+    std::map<uint32_t, bool> multiplies_;     // by block
+    const std::vector<bool> rereads_;         // by a load's first result: see reread_buffers.h
+    IndexBuilder index_;                      // for hints
+    std::map<llvm::Value*, llvm::Value*> stream_masks_;  // by the size of the buffer
+    bool streams_ = false;
+};
+
+}  // namespace fornax::kernel

@@ -1,0 +1,39 @@
+// Runs of elements without transposition. What a lane loads as a run, computes alike for each
+// element and stores as a run can stay in the order of memory, lane after lane, instead of one
+// vector an element: then neither side shuffles. Such a value is "packed": element i of lane l is
+// at l * count + i. Loads leave their packed form beside the vectors of lanes, a store asks whether
+// all of its values can be had packed, and LLVM deletes the forms that nobody used.
+#pragma once
+
+#include <map>
+#include <span>
+
+#include "compiler/kernel/codegen/emit_values.h"
+
+namespace fornax::kernel {
+
+class PackedValues {
+  public:
+    PackedValues(FunctionCode& code, ValueCode& values) : code_(code), values_(values) {}
+
+    void KeepPacked(const ir::Instruction& load, llvm::Value* packed);
+    llvm::Value* Packed(std::span<const ir::ValueId> values);
+
+  private:
+    struct PackedLoad {
+        llvm::Value* packed = nullptr;
+        llvm::Value* column = nullptr;  // the first element's vector, of the same emission
+    };
+
+    bool FindPacked(std::span<const ir::ValueId> values, uint32_t& budget, bool& loads) const;
+    llvm::Value* EmitPacked(std::span<const ir::ValueId> values);
+
+    FunctionCode& code_;
+    const ir::Kernel& kernel_ = code_.kernel;
+    CurrentShapes& shapes_ = code_.shapes;
+    llvm::IRBuilder<>& builder_ = code_.builder;
+    ValueCode& values_;
+    std::map<uint32_t, PackedLoad> packed_loads_;  // by a load's first result
+};
+
+}  // namespace fornax::kernel
