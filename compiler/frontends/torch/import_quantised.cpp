@@ -22,13 +22,55 @@ namespace op = graph::op;
 constexpr int64_t kLeastCodes = 1 << 14;
 constexpr int64_t kMostBlock = 256, kLeastBlock = 16;
 
+// --- Constants -----------------------------------------------------------------------------------
+
+// The tensor in another type and shape.
+Tensor ConvertedTensor(const Tensor& from, ElementType to, std::vector<int64_t> dims) {
+    uint8_t* data = nullptr;
+    Tensor result = Tensor::Zeros(to, std::move(dims), &data);
+    for (int64_t i = 0; i < result.count(); ++i) {
+        graph::WriteElement(to, graph::ConvertScalar(from.At(i), from.element, to),
+                            data + i * graph::BytesOf(to));
+    }
+    return result;
+}
+
+// The value in another type and shape. A constant of any size stays one; the builder computes only
+// small ones.
+Val Converted(Val value, ElementType to, const Shape& shape) {
+    Builder& builder = value.builder();
+    const Tensor* constant = builder.ConstantOf(value);
+    const std::optional<std::vector<int64_t>> dims = shape.Constants();
+    if (constant == nullptr || !dims || value.shape().Volume() != shape.Volume()) {
+        return graph::Reshape(graph::Cast(value, to), shape);
+    }
+    return builder.Constant(ConvertedTensor(*constant, to, *dims));
+}
+
+// Codes in four bits if they are constants that fit. Their bounds are no proof: torch does not
+// check them.
+Val InFourBits(Val codes) {
+    const Tensor* known = codes.builder().ConstantOf(codes);
+    if (known == nullptr || !graph::IsInteger(codes.element())) {
+        return codes;
+    }
+    for (int64_t i = 0; i < known->count(); ++i) {
+        const int64_t code = known->At(i).integer;
+        if (code < -8 || code > 7) {
+            return codes;
+        }
+    }
+    return codes.builder().Constant(ConvertedTensor(*known, ElementType::kI4, known->dims));
+}
+
 // --- Quantising ----------------------------------------------------------------------------------
 
-// round(x / scale) + zero between the operator's bounds, as torch computes it: by the reciprocal.
-void OutQuantised(Node& node, Val scale, Val zero, graph::QuantAxis axis) {
+// round(x * inverse) + zero between the operator's bounds, where `inverse` is 1 / scale in the type
+// in which torch divides.
+void OutQuantised(Node& node, Val inverse, Val zero, graph::QuantAxis axis) {
     const Val x = graph::Cast(node.In("input"), ElementType::kF32);
     const ElementType to = node.ResultType().element;
-    const Val inverse = 1.0 / graph::Cast(scale, ElementType::kF32);
+    inverse = graph::Cast(inverse, ElementType::kF32);
     Val y = map::Round(x * graph::SpreadScale(inverse, x, axis));
     if (zero) {
         y = y + graph::SpreadScale(graph::Cast(zero, ElementType::kF32), x, axis);
@@ -43,7 +85,7 @@ void OutQuantised(Node& node, Val scale, Val zero, graph::QuantAxis axis) {
                  : codes);
 }
 
-// The zero points in the codes' type, which products ask for; nothing if all are 0.
+// The zero points, in the codes' type if it holds them, as products ask for; nothing if all are 0.
 Val ZeroPoints(Val zero, Val codes) {
     if (!zero) {
         return Val();
@@ -52,16 +94,18 @@ Val ZeroPoints(Val zero, Val codes) {
         FailUnsupported(fmt::format("its zero points are of {}", graph::Name(zero.element())));
     }
     Builder& builder = zero.builder();
-    const std::optional<Tensor> known = builder.TryEvaluate(graph::Cast(zero, codes.element()));
+    const std::optional<Tensor> known = builder.TryEvaluate(zero);
     if (!known) {
         return zero;
     }
+    const Tensor narrow = ConvertedTensor(*known, codes.element(), known->dims);
+    bool all_zero = true, unchanged = true;
     for (int64_t i = 0; i < known->count(); ++i) {
-        if (known->At(i).integer != 0) {
-            return builder.Constant(*known);
-        }
+        const int64_t point = known->At(i).integer;
+        all_zero = all_zero && point == 0;
+        unchanged = unchanged && narrow.At(i).integer == point;
     }
-    return Val();
+    return all_zero ? Val() : builder.Constant(unchanged ? narrow : *known);
 }
 
 void OutDequantised(Node& node, Val codes, Val scale, Val zero, graph::QuantAxis axis) {
@@ -78,15 +122,21 @@ Val NumberZero(Node& node) {
 }
 
 void ImportQuantise(Node& node) {
-    OutQuantised(node, NumberScale(node), NumberZero(node), {});
+    const Val inverse = node.builder().Scalar(ElementType::kF32, 1.0 / node.Float("scale"));
+    OutQuantised(node, inverse, NumberZero(node), {});
 }
 
 void ImportQuantiseByTensors(Node& node) {
-    OutQuantised(node, node.In("scale"), node.In("zero_point"), {});
+    // torch divides in f64 and rounds to f32, which is f32's quotient unless the scale is of f64.
+    Val scale = node.In("scale");
+    scale = scale.element() == ElementType::kF64 ? scale : graph::Cast(scale, ElementType::kF32);
+    OutQuantised(node, 1.0 / scale, node.In("zero_point"), {});
 }
 
 void ImportQuantiseChannels(Node& node) {
-    OutQuantised(node, node.In("scales"), node.In("zero_points"), {.axis = node.Int("axis")});
+    Val scales = node.In("scales");
+    scales = graph::IsFloat(scales.element()) ? scales : graph::Cast(scales, ElementType::kF32);
+    OutQuantised(node, 1.0 / scales, node.In("zero_points"), {.axis = node.Int("axis")});
 }
 
 void ImportDequantise(Node& node) {
@@ -105,26 +155,23 @@ void ImportDequantiseChannels(Node& node) {
 // Rows of groups that have a scale each. Codes of four bits come in bytes.
 void ImportDequantiseGroups(Node& node) {
     Val codes = node.In("input");
-    const int64_t group = node.Int("group_size");
+    int64_t group = node.Int("group_size");
+    if (codes.rank() == 2) {
+        // A row that is shorter than a group is one.
+        group = std::min(group, codes.dim(1).constant().value_or(group));
+    }
     if (codes.rank() != 2 || group < 1) {
         FailInvalid(fmt::format("the codes {} have groups of {}", codes.shape().ToString(), group));
     }
     const Shape groups{codes.dim(0), graph::FloorDiv(codes.dim(1), group)};
     Val zero = ZeroPoints(node.Opt("zero_points"), codes);
-    zero = zero ? graph::Reshape(zero, groups) : zero;
-    if (node.Int("quant_min") >= -8 && node.Int("quant_max") <= 7) {
-        Builder& builder = node.builder();
-        const bool is_known =
-            builder.ConstantOf(codes) != nullptr && (!zero || builder.ConstantOf(zero) != nullptr);
-        const std::optional<Tensor> narrow =
-            is_known ? builder.TryEvaluate(graph::Cast(codes, ElementType::kI4)) : std::nullopt;
-        if (narrow) {
-            codes = builder.Constant(*narrow);
-            zero = ZeroPoints(zero, codes);
-        }
+    zero = zero ? Converted(zero, zero.element(), groups) : zero;
+    const bool is_known = !zero || node.builder().ConstantOf(zero) != nullptr;
+    if (is_known && node.Int("quant_min") >= -8 && node.Int("quant_max") <= 7) {
+        codes = InFourBits(codes);
     }
     const ElementType to = node.ResultType().element;
-    const Val scales = graph::Reshape(graph::Cast(node.In("scales"), to), groups);
+    const Val scales = Converted(node.In("scales"), to, groups);
     node.Out(graph::Dequantise(codes, scales, zero, {.axis = 1, .block = group}, to));
 }
 
@@ -142,14 +189,13 @@ void ImportMultiplyBytes(Node& node) {
 
 // A constant matrix of bytes times scales that run along its columns, or are one number.
 struct Codes {
-    const Tensor* codes = nullptr;
-    Tensor scale;
+    Tensor codes, scale;
     std::optional<Tensor> zero, factor;  // the latter multiplies the scale
     bool transposed = false;             // [n, k]
     Val value;                           // not transposed back
 
-    int64_t depth() const { return codes->dims[transposed ? 1 : 0]; }
-    int64_t columns() const { return codes->dims[transposed ? 0 : 1]; }
+    int64_t depth() const { return codes.dims[transposed ? 1 : 0]; }
+    int64_t columns() const { return codes.dims[transposed ? 0 : 1]; }
 };
 
 // Whether it makes floats of integers, with one scale for each index at the most.
@@ -203,11 +249,12 @@ std::optional<Codes> CodesOf(Val b) {
     if (producer == nullptr || !MakesFloats(producer->operation)) {
         return std::nullopt;
     }
-    result.codes = builder.ConstantOf(Val(builder, producer->operands[0]));
-    if (result.codes == nullptr ||
-        (result.codes->element != ElementType::kI8 && result.codes->element != ElementType::kU8)) {
+    const Tensor* codes = builder.ConstantOf(Val(builder, producer->operands[0]));
+    if (codes == nullptr ||
+        (codes->element != ElementType::kI8 && codes->element != ElementType::kU8)) {
         return std::nullopt;
     }
+    result.codes = *codes;
     const int64_t axis =
         std::get<int64_t>(std::get<op::Composite>(producer->operation).attributes.at("axis"));
     const auto numbers = [&](size_t operand) -> const Tensor* {
@@ -232,8 +279,9 @@ std::optional<Codes> CodesOf(Val b) {
 }
 
 // One number, or one a column, for each block of a column.
-Tensor Spread(const Codes& codes, const Tensor& numbers, int64_t blocks, ElementType element) {
+Tensor Spread(const Codes& codes, const Tensor& numbers, int64_t blocks) {
     uint8_t* data = nullptr;
+    const ElementType element = numbers.element;
     const int64_t columns = codes.columns();
     Tensor spread = Tensor::Zeros(element,
                                   codes.transposed ? std::vector<int64_t>{columns, blocks}
@@ -245,6 +293,22 @@ Tensor Spread(const Codes& codes, const Tensor& numbers, int64_t blocks, Element
                             data + i * graph::BytesOf(element));
     }
     return spread;
+}
+
+// The scales of the columns, or the one of all, with the factors.
+Tensor ScalesOf(const Codes& codes) {
+    if (!codes.factor) {
+        return codes.scale;
+    }
+    const auto at = [](const Tensor& tensor, int64_t i) {
+        return tensor.At(tensor.count() == 1 ? 0 : i).number;
+    };
+    const int64_t count = std::max(codes.scale.count(), codes.factor->count());
+    std::vector<float> products;
+    for (int64_t i = 0; i < count; ++i) {
+        products.push_back(static_cast<float>(at(codes.scale, i) * at(*codes.factor, i)));
+    }
+    return Tensor::FromFloats({count}, products);
 }
 
 }  // namespace
@@ -270,7 +334,7 @@ std::optional<Val> ProductOfIntegers(Val a, Val b) {
         }
     }
     const int64_t depth = weights->depth();
-    if (weights->codes->count() < kLeastCodes || !(a.dim(-1) == Expr(depth))) {
+    if (weights->codes.count() < kLeastCodes || !(a.dim(-1) == Expr(depth))) {
         return std::nullopt;
     }
     int64_t block = kMostBlock;
@@ -279,18 +343,12 @@ std::optional<Val> ProductOfIntegers(Val a, Val b) {
     }
     const int64_t blocks = (depth + block - 1) / block;
     Builder& builder = a.builder();
-    Val scales = builder.Constant(Spread(*weights, weights->scale, blocks, ElementType::kF32));
-    if (weights->factor) {
-        scales = scales *
-                 builder.Constant(Spread(*weights, *weights->factor, blocks, ElementType::kF32));
-    }
+    const Val scales = builder.Constant(Spread(*weights, ScalesOf(*weights), blocks));
     const Val zeros =
-        weights->zero
-            ? builder.Constant(Spread(*weights, *weights->zero, blocks, weights->codes->element))
-            : Val();
+        weights->zero ? builder.Constant(Spread(*weights, *weights->zero, blocks)) : Val();
     return graph::MultiplyBlocks(
         a,
-        graph::Dequantise(builder.Constant(*weights->codes), scales, zeros,
+        graph::Dequantise(builder.Constant(weights->codes), scales, zeros,
                           {.axis = weights->transposed ? 1 : 0, .block = block}, ElementType::kF32),
         weights->transposed);
 }
