@@ -147,9 +147,9 @@ struct Description {
 };
 
 // Part of every stamp: raised when the same description and records give other times.
-inline constexpr uint32_t kModelVersion = 1;
+inline constexpr uint32_t kModelVersion = 2;
 
-// "modelled, uncalibrated (edge-4, description 0123456789abcdef, model 1)".
+// "modelled, uncalibrated (edge-4, description 0123456789abcdef, model 2)".
 std::string StampOf(const Description& description);
 
 }  // namespace fornax::npu

@@ -3,7 +3,7 @@
 //
 // JSON lines, UTF-8, so that any program reads them:
 //
-//   {"fornax_npu_records":1,"model":1,"records":2}      format, version of the model, how many
+//   {"fornax_npu_records":1,"model":2,"records":2}      format, version of the model, how many
 //   follow
 //   {"dispatch":"conv1","workgroups":64,...}            a record a line, in the order of
 //   submission;

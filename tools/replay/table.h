@@ -35,7 +35,7 @@ std::vector<Column> SweepColumns(const npu::Space& space,
 // The Pareto front as text, the fastest first.
 std::string ParetoText(const npu::Space& space, std::span<const npu::SweepRow> rows, size_t top);
 
-// "modelled, uncalibrated (sweep of 6 descriptions of laptop-45, model 1)".
+// "modelled, uncalibrated (sweep of 6 descriptions of laptop-45, model 2)".
 std::string SweepStamp(const npu::Space& space);
 
 }  // namespace fornax::tool
