@@ -1,6 +1,8 @@
 #include "npu/replay/dispatch_cost.h"
 
 #include <bit>
+#include <map>
+#include <tuple>
 
 #include "npu/replay/product_split.h"
 #include "npu/units/dma_engine.h"
@@ -301,29 +303,45 @@ Cost CostOf(const Description&, const CopyRecord& copy) {
 
 namespace {
 
-// Whether stores to the range read its lines first. What the dispatch has read they find; and long
-// streams to what is only written are non-temporal (Intel's manual of optimization, "Memory
-// Optimization"), or what a processor notices by itself (write streaming of Arm's cores).
-bool FetchesBeforeWriting(const Description& description,
-                          const DispatchRecord& dispatch,
-                          const Access& write) {
-    const uint64_t below = description.cache.write_allocate_bytes;
-    if (below == 0) {
-        return false;
-    }
-    bool is_read = false;
-    uint64_t read = 0;  // from memory
-    for (const Access& other : dispatch.accesses) {
-        if (!other.writes && other.range == write.range) {
-            is_read = true;
-            read += Compulsory(description, dispatch, other).bytes;
+// Which stores of a dispatch read the lines of their range first. What the dispatch has read they
+// find; and long streams to what is only written are non-temporal (Intel's manual of optimization,
+// "Memory Optimization"), or what a processor notices by itself (write streaming of Arm's cores).
+// Atomics read what they change in any case, and TrafficOf() counts that.
+class StoreFetches {
+  public:
+    StoreFetches(const Description& description, const DispatchRecord& dispatch)
+        : description_(description), dispatch_(dispatch) {
+        if (description.cache.write_allocate_bytes == 0) {
+            return;
+        }
+        for (const Access& access : dispatch.accesses) {
+            if (!access.writes) {
+                read_[KeyOf(access.range)] += Compulsory(description, dispatch, access).bytes;
+            }
         }
     }
-    if (!is_read && write.range.bytes >= below) {
-        return false;
+
+    bool Fetches(const Access& write) const {
+        const uint64_t below = description_.cache.write_allocate_bytes;
+        if (below == 0 || write.kind == AccessKind::kAtomic) {
+            return false;
+        }
+        const auto read = read_.find(KeyOf(write.range));
+        if (read == read_.end() && write.range.bytes >= below) {
+            return false;
+        }
+        return Compulsory(description_, dispatch_, write).bytes >
+               (read == read_.end() ? 0 : read->second);
     }
-    return Compulsory(description, dispatch, write).bytes > read;
-}
+
+  private:
+    using Key = std::tuple<uint64_t, uint64_t, uint64_t>;
+    static Key KeyOf(const MemoryRange& range) { return {range.memory, range.begin, range.bytes}; }
+
+    const Description& description_;
+    const DispatchRecord& dispatch_;
+    std::map<Key, uint64_t> read_;  // bytes from memory, by range
+};
 
 }  // namespace
 
@@ -335,6 +353,7 @@ ServedBytes ServeFromCache(const Description& description,
         to.read += from.read;
         to.written += from.written;
     };
+    const StoreFetches stores(description, dispatch);
     for (const Access& access : dispatch.accesses) {
         if (access.range.memory == 0) {
             continue;
@@ -346,8 +365,7 @@ ServedBytes ServeFromCache(const Description& description,
             add(cache.Read(access.range, asked.dram_read), served.moved);
         }
         if (asked.dram_written > 0) {
-            add(cache.Write(access.range, asked.dram_written,
-                            FetchesBeforeWriting(description, dispatch, access)),
+            add(cache.Write(access.range, asked.dram_written, stores.Fetches(access)),
                 served.moved);
         }
     }

@@ -137,6 +137,25 @@ TEST(NpuReplay, StoresThatMissReadFirstWhereCachesAllocate) {
     EXPECT_EQ(dram({read, in_place}, kBytes * 2), std::pair(kBytes, 3 * kBytes));
     EXPECT_EQ(dram({read, write}, kBytes), std::pair(kBytes, 3 * kBytes));
     EXPECT_EQ(dram({read, write}, kBytes + 1), std::pair(2 * kBytes, 4 * kBytes));
+    // The burst of an atomic comes once, whatever caches do with stores.
+    const Access atomic = {
+        .kind = AccessKind::kAtomic, .writes = true, .bytes = kBytes, .range = out};
+    const auto bursts = dram({atomic}, 0);
+    EXPECT_EQ(bursts.first, kBytes / 4 * SmallMachine().dram.burst_bytes);
+    EXPECT_EQ(dram({atomic}, kBytes + 1), bursts);
+}
+
+// What stores read is known at once however many accesses a record has.
+TEST(NpuReplay, ARecordOfManyAccessesIsReplayed) {
+    Description machine = SmallMachine();
+    machine.cache = {.bytes = 1 << 16, .write_allocate_bytes = 1 << 20};
+    DispatchRecord dispatch = {.name = "s", .workgroups = 16};
+    constexpr uint64_t kAccesses = 100'000;
+    for (uint64_t i = 0; i < kAccesses; ++i) {
+        dispatch.accesses.push_back({.writes = i % 2 == 1, .bytes = 64, .range = {1 + i, 0, 64}});
+    }
+    const ReplayResult result = Replayed(machine, {{.work = dispatch}});
+    EXPECT_EQ(result.records[0].cost.traffic.dram_read, kAccesses * 64);
 }
 
 // The first load, then loads and stores together, then the last store.
