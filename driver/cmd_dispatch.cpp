@@ -1,4 +1,6 @@
 // Binding and dispatching.
+#include <optional>
+
 #include "driver/buffer.h"
 #include "driver/command_buffer.h"
 #include "driver/command_pool.h"
@@ -12,23 +14,27 @@
 namespace fornax::driver {
 namespace {
 
-// Where in a set's memory the descriptors of a write end.
-uint64_t EndOf(std::span<const DescriptorBinding> bindings, const VkWriteDescriptorSet& write) {
-    const DescriptorBinding& binding = FindBinding(bindings, write.dstBinding);
-    return binding.offset_bytes +
-           binding.SizeOf(uint64_t{write.dstArrayElement} + write.descriptorCount);
-}
-
-// VUID-VkWriteDescriptorSet-dstArrayElement-00321. Pushed descriptors lie in memory of the host's,
-// where a write beyond their end would damage what the process has there.
-bool CheckPushedEnd(CommandBuffer& commands, const PipelineLayout::Set& set, uint64_t end_bytes) {
-    if (end_bytes <= set.size_bytes) {
-        return true;
+// Pushed descriptors lie in memory of the host's, where a write beyond their end would damage what
+// the process has there. `end_bytes` is where the write ends, if there is such a binding.
+bool CheckPushedEnd(CommandBuffer& commands,
+                    const PipelineLayout::Set& set,
+                    std::optional<uint64_t> end_bytes) {
+    // VUID-VkWriteDescriptorSet-dstBinding-00315, VUID-VkWriteDescriptorSet-descriptorType-00319,
+    // VUID-VkDescriptorUpdateTemplateEntry-dstBinding-00354
+    if (!end_bytes) {
+        commands.Error(Fail(commands, VK_ERROR_VALIDATION_FAILED_EXT,
+                            "Descriptors were pushed to a binding that the set's layout does not "
+                            "have, or has with another type."));
+        return false;
     }
-    commands.Error(Fail(commands, VK_ERROR_VALIDATION_FAILED_EXT,
-                        "Descriptors were pushed up to byte {} of a set that has {} bytes.",
-                        end_bytes, set.size_bytes));
-    return false;
+    // VUID-VkWriteDescriptorSet-dstArrayElement-00321
+    if (*end_bytes > set.size_bytes) {
+        commands.Error(Fail(commands, VK_ERROR_VALIDATION_FAILED_EXT,
+                            "Descriptors were pushed up to byte {} of a set that has {} bytes.",
+                            *end_bytes, set.size_bytes));
+        return false;
+    }
+    return true;
 }
 
 }  // namespace
@@ -120,7 +126,9 @@ vkCmdPushDescriptorSet2(VkCommandBuffer command_buffer, const VkPushDescriptorSe
     const DescriptorStorage storage{set.bindings, commands.PushDescriptors(layout, info->set)};
     for (uint32_t i = 0; i < info->descriptorWriteCount; ++i) {
         const VkWriteDescriptorSet& write = info->pDescriptorWrites[i];
-        if (!CheckPushedEnd(commands, set, EndOf(set.bindings, write))) {
+        const auto end = EndOfWrite(set.bindings, write.dstBinding, write.descriptorType,
+                                    write.dstArrayElement, write.descriptorCount);
+        if (!CheckPushedEnd(commands, set, end)) {
             return;
         }
         WriteDescriptors(storage, write);

@@ -241,9 +241,13 @@ class PushDescriptorTest : public DispatchTest {
     }
 
     // The template writes so many buffers, whose structures begin at an offset.
-    VkDescriptorUpdateTemplate MakeTemplate(uint32_t count, size_t offset) {
-        const VkDescriptorUpdateTemplateEntry entry{.descriptorCount = count,
-                                                    .descriptorType = kStorage,
+    VkDescriptorUpdateTemplate MakeTemplate(uint32_t count,
+                                            size_t offset,
+                                            VkDescriptorType type = kStorage,
+                                            uint32_t binding = 0) {
+        const VkDescriptorUpdateTemplateEntry entry{.dstBinding = binding,
+                                                    .descriptorCount = count,
+                                                    .descriptorType = type,
                                                     .offset = offset,
                                                     .stride = sizeof(VkDescriptorBufferInfo)};
         const VkDescriptorUpdateTemplateCreateInfo info{
@@ -314,14 +318,38 @@ TEST_F(PushDescriptorTest, AWriteBeyondTheSetIsRefused) {
     });
 }
 
+// A write of larger descriptors than the binding holds, and one of a binding that is not there.
+TEST_F(PushDescriptorTest, AWriteOfAnotherTypeOrBindingIsRefused) {
+    const VkDescriptorImageInfo image{};
+    const VkDescriptorBufferInfo buffer{records_.buffer, 0, VK_WHOLE_SIZE};
+    VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                               .descriptorCount = 1,
+                               .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_IMAGE,
+                               .pImageInfo = &image,
+                               .pBufferInfo = &buffer};
+    const auto push = [&](VkCommandBuffer commands) {
+        vkCmdPushDescriptorSetKHR(commands, VK_PIPELINE_BIND_POINT_COMPUTE, push_layout_, 0, 1,
+                                  &write);
+    };
+    RecordExpectingError(push);
+    write.descriptorType = kStorage;
+    write.dstBinding = 1;
+    RecordExpectingError(push);
+    write.dstBinding = 0;
+    Run(push);
+}
+
 TEST_F(PushDescriptorTest, ATemplateBeyondTheSetIsRefused) {
-    const VkDescriptorUpdateTemplate update = MakeTemplate(3, 0);
     const std::array<VkDescriptorBufferInfo, 3> infos{};
-    RecordExpectingError([&](VkCommandBuffer commands) {
-        vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, push_pipeline_);
-        vkCmdPushDescriptorSetWithTemplateKHR(commands, update, push_layout_, 0, infos.data());
-    });
-    vkDestroyDescriptorUpdateTemplate(device_, update, nullptr);
+    for (const VkDescriptorUpdateTemplate update :
+         {MakeTemplate(3, 0), MakeTemplate(1, 0, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE),
+          MakeTemplate(1, 0, kStorage, 1)}) {
+        RecordExpectingError([&](VkCommandBuffer commands) {
+            vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, push_pipeline_);
+            vkCmdPushDescriptorSetWithTemplateKHR(commands, update, push_layout_, 0, infos.data());
+        });
+        vkDestroyDescriptorUpdateTemplate(device_, update, nullptr);
+    }
 }
 
 // What was pushed but not used before a set is bound in its place must not come back.

@@ -179,11 +179,35 @@ void WriteImmutableSamplers(std::span<const DescriptorBinding> bindings,
     }
 }
 
-const DescriptorBinding& SearchBinding(std::span<const DescriptorBinding> bindings,
+const DescriptorBinding* BindingOrNull(std::span<const DescriptorBinding> bindings,
                                        uint32_t binding) {
     const auto found = std::ranges::lower_bound(bindings, binding, {}, &DescriptorBinding::binding);
-    assert(found != bindings.end() && found->binding == binding && "The binding is in no layout.");
+    return found != bindings.end() && found->binding == binding ? &*found : nullptr;
+}
+
+const DescriptorBinding& SearchBinding(std::span<const DescriptorBinding> bindings,
+                                       uint32_t binding) {
+    const DescriptorBinding* found = BindingOrNull(bindings, binding);
+    assert(found && "The binding is in no layout.");
     return *found;
+}
+
+std::optional<uint64_t> EndOfWrite(std::span<const DescriptorBinding> bindings,
+                                   uint32_t binding,
+                                   VkDescriptorType type,
+                                   uint32_t array_element,
+                                   uint32_t count) {
+    const DescriptorBinding* found = BindingOrNull(bindings, binding);
+    if (!found) {
+        return std::nullopt;
+    }
+    const bool holds = found->is_mutable()
+                           ? DescriptorBytes(type, nullptr, 0) <= found->descriptor_bytes()
+                           : found->type == type;
+    if (!holds) {
+        return std::nullopt;
+    }
+    return found->offset_bytes + found->SizeOf(uint64_t{array_element} + count);
 }
 
 size_t DescriptorSetLayout::TrailingBytes(const VkDescriptorSetLayoutCreateInfo& info) {

@@ -55,6 +55,10 @@ struct DescriptorBinding {
     }
 };
 
+// The bindings are sorted. Null if none has the number.
+const DescriptorBinding* BindingOrNull(std::span<const DescriptorBinding> bindings,
+                                       uint32_t binding);
+
 // The bindings are sorted; the binding must exist (VUID-VkWriteDescriptorSet-dstBinding-00315).
 const DescriptorBinding& SearchBinding(std::span<const DescriptorBinding> bindings,
                                        uint32_t binding);
@@ -65,6 +69,14 @@ inline const DescriptorBinding& FindBinding(std::span<const DescriptorBinding> b
                ? bindings[binding]
                : SearchBinding(bindings, binding);
 }
+
+// Where in a set's memory a write of so many array elements ends; none if no binding has the number
+// and holds descriptors of the type.
+std::optional<uint64_t> EndOfWrite(std::span<const DescriptorBinding> bindings,
+                                   uint32_t binding,
+                                   VkDescriptorType type,
+                                   uint32_t array_element,
+                                   uint32_t count);
 
 // What the kernel compiler calls the type; none if sets cannot hold such descriptors.
 std::optional<kernel::BindingLayout::Kind> DescriptorKind(VkDescriptorType type);

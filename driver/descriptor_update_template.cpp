@@ -29,15 +29,19 @@ DescriptorUpdateTemplate::DescriptorUpdateTemplate(Device& device,
     std::transform(info.pDescriptorUpdateEntries, info.pDescriptorUpdateEntries + entry_count_,
                    TrailingOf<Entry>(this, entry_count_).begin(),
                    [&](const VkDescriptorUpdateTemplateEntry& from) {
-                       const DescriptorBinding& binding = FindBinding(bindings, from.dstBinding);
+                       const auto end = EndOfWrite(bindings, from.dstBinding, from.descriptorType,
+                                                   from.dstArrayElement, from.descriptorCount);
+                       end_bytes_ = end && end_bytes_ ? std::max(end_bytes_, end) : std::nullopt;
+                       const DescriptorBinding* found = BindingOrNull(bindings, from.dstBinding);
+                       if (!found) {
+                           return Entry{};  // of no descriptors
+                       }
+                       const DescriptorBinding& binding = *found;
                        // Elements of an inline block are bytes, behind its descriptor.
                        const uint32_t element_bytes =
                            binding.inline_block()
                                ? from.dstArrayElement + uint32_t{sizeof(hal::BufferDescriptor)}
                                : from.dstArrayElement * binding.descriptor_bytes();
-                       const uint64_t written =
-                           binding.SizeOf(uint64_t{from.dstArrayElement} + from.descriptorCount);
-                       end_bytes_ = std::max(end_bytes_, binding.offset_bytes + written);
                        return Entry{
                            .binding = binding,
                            .type = from.descriptorType,

@@ -2,6 +2,7 @@
 // application's memory the descriptors of a set are found.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include <vulkan/vulkan_core.h>
@@ -31,12 +32,13 @@ class DescriptorUpdateTemplate : public DeviceObject {
 
     // Writes the descriptors that `data` holds into a set's memory (DescriptorStorage::memory).
     void Apply(std::byte* set_memory, const void* data) const;
-    // Behind the last byte of a set's memory that it writes.
-    uint64_t end_bytes() const { return end_bytes_; }
+    // Behind the last byte of a set's memory that it writes; none if an entry has a binding that
+    // the layout does not have, or has with another type.
+    std::optional<uint64_t> end_bytes() const { return end_bytes_; }
 
   private:
     uint32_t entry_count_;
-    uint64_t end_bytes_ = 0;
+    std::optional<uint64_t> end_bytes_ = 0;
 };
 
 }  // namespace fornax::driver
