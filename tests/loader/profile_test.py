@@ -134,7 +134,7 @@ class Profiles(unittest.TestCase):
 
     def test_everything_but_graphics_is_there(self):
         lacks = self.lacking()
-        # Of subgroups, fragment shaders are asked for as well.
+        # The profile asks for subgroups of fragment shaders as well.
         lacks.pop("subgroupSupportedStages", None)
         self.assertEqual({name: why for name, why in lacks.items() if name not in GRAPHICS | LACKING}, {})
 

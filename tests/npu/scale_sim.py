@@ -53,7 +53,7 @@ UseRamulatorTrace: False
 
 
 def cycles(rows, columns, dataflow, products):
-    """Of each product (m, n, k) on an array, without stalls of its memory."""
+    """The cycles of each product (m, n, k) on an array, without stalls of its memory."""
     with tempfile.TemporaryDirectory(prefix="fornax_scale_sim_") as folder:
         folder = pathlib.Path(folder)
         config, topology = folder / "array.cfg", folder / "products.csv"
@@ -65,7 +65,7 @@ def cycles(rows, columns, dataflow, products):
             simulation = scalesim(save_disk_space=True, verbose=False, config=str(config), topology=str(topology),
                                   layout=str(topology), input_type_gemm=True)
             simulation.run_scale(top_path=str(folder))
-        # Of the report's items the first counts what is loaded before as well, the third stalls.
+        # The report's first item counts what is loaded before as well, the third stalls.
         reports = [layer.get_compute_report_items() for layer in simulation.runner.single_layer_sim_object_list]
         assert all(report[2] == 0 for report in reports), reports
         return [int(report[1]) for report in reports]

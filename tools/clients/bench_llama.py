@@ -42,7 +42,7 @@ PROMPT = 512
 GENERATED = 64
 AFTER_PROMPT = 24
 DEPTH = 1024
-# Of the models; those that llama-quantize has to write are made of the model of f16.
+# Types of the models; those that llama-quantize has to write are made of the model of f16.
 TYPES = ("f16", "bf16", "q8_0", "q4_0", "q4_K", "q2_K", "q3_K", "q5_K", "q6_K")
 DRIVERS = ("plugin", "fornax", "lavapipe", "cpu")
 DEVICES = {"plugin": "FORNAX0", "cpu": "CPU"}  # as ggml names them; else Vulkan0
