@@ -24,7 +24,7 @@ import onnxruntime
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 from tools.models.catalogue import NETWORKS  # noqa: E402
-from tools.replay import tflite  # noqa: E402
+from tools.replay import reality, tflite, vela  # noqa: E402
 
 logging.disable(logging.WARNING)
 
@@ -65,7 +65,7 @@ class Table:
 
 
 def operators(data):
-    """Of a file: how often each operator is in it; and the tables of its tensors and buffers."""
+    """How often each operator is in a file; and the tables of its tensors and buffers."""
     root = Table(data, struct.unpack_from("<I", data, 0)[0])
     [graph] = root.tables(2)
     names = {number: name for name, (number, _, _) in tflite.OPERATORS.items()}
@@ -130,18 +130,81 @@ class FileCase(unittest.TestCase):
             np.testing.assert_allclose(found, expected, atol=1.01 * scale, err_msg=name)
 
 
+def one_operator(kind, zero=0, bias=True, zero_points=True, readers=1, **attributes):
+    """A quantised model of one operator on an image of two channels, 6 x 6; the weights are ones."""
+    image = [1, 2, 6, 6]
+    constants = {"scale": np.float32(0.5), "zero": np.int8(zero), "weights_zero": np.int8(0), "bias": np.ones(2, np.float32),
+                 "weights": np.ones((2, 2, 3, 3), np.int8)}
+    quantised = ["scale", "zero"] if zero_points else ["scale"]
+    inputs = {"Conv": ["x_float", "weights_float", "bias"][:3 if bias else 2], "Add": ["x_float", "one_float"]}.get(kind, ["x_float"])
+    nodes = [onnx.helper.make_node("QuantizeLinear", ["x", *quantised], ["x_int8"]),
+             onnx.helper.make_node("DequantizeLinear", ["x_int8", *quantised], ["x_float"])]
+    if kind == "Conv":
+        nodes.append(onnx.helper.make_node("DequantizeLinear", ["weights", "scale", "weights_zero"], ["weights_float"]))
+    if kind == "Add":
+        constants["one"] = np.ones(image, np.int8)
+        nodes.append(onnx.helper.make_node("DequantizeLinear", ["one", "scale", "zero"], ["one_float"]))
+    nodes.append(onnx.helper.make_node(kind, inputs, ["y"], "it", **attributes))
+    for i in range(readers):
+        nodes += [onnx.helper.make_node("QuantizeLinear", ["y", *quantised], [f"y{i}_int8"]),
+                  onnx.helper.make_node("DequantizeLinear", [f"y{i}_int8", *quantised], [f"y{i}_float"])]
+    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+              for name, shape in [("x", image), *((f"y{i}_float", None) for i in range(readers))]]
+    graph = onnx.helper.make_graph(nodes, "one", values[:1], values[1:],
+                                   [onnx.numpy_helper.from_array(np.asarray(data), name) for name, data in constants.items()])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+
+
+class RefusedCase(unittest.TestCase):
+    def refused(self, text, *arguments, **named):
+        with self.assertRaisesRegex(tflite.ConvertError, text):
+            tflite.convert(one_operator(*arguments, **named))
+
+    def test_what_is_converted(self):
+        counts, tensors, _ = operators(tflite.convert(one_operator("Conv", kernel_shape=[3, 3])))
+        self.assertEqual(counts, {"CONV_2D": 1})
+        self.assertEqual(len(tensors), 4)
+
+    def test_inputs_that_are_let_out(self):
+        self.refused("Conv it has no bias", "Conv", bias=False, kernel_shape=[3, 3])
+        self.refused("has no zero point", "Conv", zero_points=False, kernel_shape=[3, 3])
+
+    def test_values_that_are_quantised_twice_or_constant(self):
+        self.refused("y is quantised 2 times", "Conv", readers=2, kernel_shape=[3, 3])
+        self.refused("one_float is a constant", "Add")
+
+    def test_attributes(self):
+        self.refused("Conv it has auto_pad SAME_UPPER", "Conv", kernel_shape=[3, 3], auto_pad="SAME_UPPER")
+        self.refused("MaxPool it has auto_pad VALID", "MaxPool", kernel_shape=[3, 3], auto_pad="VALID")
+        self.refused("MaxPool it has ceil_mode", "MaxPool", kernel_shape=[3, 3], ceil_mode=1)
+        self.refused("MaxPool it has dilations", "MaxPool", kernel_shape=[3, 3], dilations=[2, 2])
+        self.refused("a kernel_shape of 0 numbers", "Conv")
+
+    def test_pads_of_a_max_pool(self):
+        uneven = {"kernel_shape": [3, 3], "pads": [2, 2, 2, 2]}
+        self.refused("zero point of 3; only -128", "MaxPool", zero=3, **uneven)
+        self.assertEqual(operators(tflite.convert(one_operator("MaxPool", zero=-128, **uneven)))[0], {"PAD": 1, "MAX_POOL_2D": 1})
+        same = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+        self.assertEqual(operators(tflite.convert(one_operator("MaxPool", zero=3, **same)))[0], {"MAX_POOL_2D": 1})
+        # Convolutions pad with 0, which PAD writes at any zero point.
+        self.assertEqual(operators(tflite.convert(one_operator("Conv", zero=3, **uneven)))[0], {"PAD": 1, "CONV_2D": 1})
+
+    def test_an_order_of_elements(self):
+        self.refused("Flatten it takes 6 x 6 elements a channel", "Flatten")
+
+
 class VelaCase(unittest.TestCase):
     def run_tool(self, *arguments):
         return subprocess.run([sys.executable, "-m", "tools.replay.vela", "--fornax", os.environ["FORNAX_COMMAND"], *arguments],
                               cwd=ROOT, capture_output=True, text=True, timeout=280)
 
     def test_a_table(self):
-        vela = os.environ.get("FORNAX_VELA") or shutil.which("vela")
-        if not vela:
+        command = os.environ.get("FORNAX_VELA") or shutil.which("vela")
+        if not command:
             self.skipTest("there is no Vela")
         with tempfile.TemporaryDirectory(prefix="fornax_vela_test_") as folder:
             report = pathlib.Path(folder, "report.json")
-            ran = self.run_tool("--vela", vela, "--quick", "--json", str(report), "mobilenet_v2, 224 x 224", "resnet50, 224 x 224")
+            ran = self.run_tool("--vela", command, "--quick", "--json", str(report), "mobilenet_v2, 224 x 224", "resnet50, 224 x 224")
             self.assertEqual(ran.returncode, 0, ran.stderr)
             rows = json.loads(report.read_text())
         self.assertEqual(len(re.findall(r"^\| (?:mobilenet|resnet)", ran.stdout, re.M)), 2)
@@ -160,6 +223,13 @@ class VelaCase(unittest.TestCase):
         self.assertEqual(ran.returncode, 1)
         self.assertRegex(ran.stderr, "tools.replay.vela: .*/nowhere/vela")
         self.assertEqual(self.run_tool("--vela", "false", "none").returncode, 2)
+
+    def test_two_summaries(self):
+        with tempfile.TemporaryDirectory(prefix="fornax_vela_test_") as folder:
+            for machine in ("a", "b"):
+                pathlib.Path(folder, f"net_summary_{machine}.csv").write_text("inference_time\n1\n")
+            with self.assertRaisesRegex(reality.RealityError, "Vela wrote 2 summaries: net_summary_a.csv, net_summary_b.csv"):
+                vela.estimate("true", pathlib.Path("net.tflite"), pathlib.Path(folder))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import tempfile
 KERNELS = ("saxpy", "saxpy_cached", "half_axpy", "int8_add", "dequantize_f32", "dequantize_f16", "copy", "fma", "sgemm",
            "matrix_sgemm", "row_sums", "prefix_rows", "look_back", "softmax", "softmax_f16", "layer_norm", "layer_norm_f16",
            "gelu", "gelu_f16", "mandelbrot", "transpose", "histogram")
-# Of tools/models: float and int8, convolutions and attention.
+# Networks of tools/models: float and int8, convolutions and attention.
 NETWORKS = ("bert_base", "efficientnet_b0", "llama_small", "mobilenet_v2", "mobilenet_v2_qdq", "resnet50", "resnet50_qdq",
             "unet", "vit_b16", "whisper_tiny_encoder")
 
@@ -94,7 +94,7 @@ def read_records(path):
 
 
 def write_records(path, records):
-    lines = [{"fornax_npu_records": 1, "model": 1, "records": len(records)}, *records]
+    lines = [{"fornax_npu_records": 1, "records": len(records)}, *records]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
@@ -169,7 +169,7 @@ def compare(name, measured, path, options, scratch):
 
 
 def median_description(texts):
-    """Of several descriptions that `fornax npu host` wrote: the first, with the median of each number."""
+    """The first of several descriptions that `fornax npu host` wrote, with the median of each number."""
     values = {}
     for text in texts:
         table = ""
@@ -181,7 +181,7 @@ def median_description(texts):
     for line in texts[0].splitlines():
         table = line if line.startswith("[") else table
         if found := re.match(r"(\w+) = ([0-9][0-9.e+-]*)", line):
-            # Of an even number the lower one, so that whole numbers remain such.
+            # The lower one of the middle two, so that whole numbers remain such.
             ordered = sorted(values[table, found[1]], key=float)
             line = f"{found[1]} = {ordered[(len(ordered) - 1) // 2]}{line[found.end():]}"
         lines.append(line)

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper, shape_inference
 
-# Of the schema's enumerations TensorType, Padding, BuiltinOperator and BuiltinOptions.
+# Numbers of the schema's enumerations TensorType, Padding, BuiltinOperator and BuiltinOptions.
 INT32, INT8 = 2, 9
 SAME, VALID = 0, 1
 # With the version of the operator that takes int8.
@@ -133,9 +133,40 @@ class Converter:
     def attributes(node):
         return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
+    @staticmethod
+    def input_of(node, number, what):
+        """The name of an input that ONNX lets out."""
+        name = node.input[number] if number < len(node.input) else ""
+        if not name:
+            raise ConvertError(f"{node.op_type} {node.name} has no {what}, which is not converted.")
+        return name
+
+    def constant(self, name, what):
+        if name not in self.constants:
+            raise ConvertError(f"{name} is a {what} that is not constant.")
+        return self.constants[name]
+
+    def windows(self, node):
+        """What Conv and MaxPool say of their windows: all attributes, the size, the strides and the pads."""
+        of = self.attributes(node)
+        if of.get("auto_pad", b"NOTSET") not in (b"NOTSET", b""):
+            raise ConvertError(f"{node.op_type} {node.name} has auto_pad {of['auto_pad'].decode()}; only pads are converted.")
+        if of.get("ceil_mode", 0):
+            raise ConvertError(f"{node.op_type} {node.name} has ceil_mode, which is not converted.")
+        size = of.get("kernel_shape", [])
+        if len(size) != 2:
+            raise ConvertError(f"{node.op_type} {node.name} has a kernel_shape of {len(size)} numbers; only those of 2 are converted.")
+        pads = list(of.get("pads", [0] * 4))
+        if min(pads) < 0:
+            raise ConvertError(f"{node.op_type} {node.name} has pads below 0, which are not converted.")
+        return of, size, of.get("strides", [1, 1]), pads
+
     def quantisation(self, node):
         """Scale and zero point, of int8 if they were of uint8: all values are less by 128."""
-        scale, zero = self.constants[node.input[1]], self.constants[node.input[2]]
+        scale = self.constant(node.input[1], "scale")
+        zero = self.constant(self.input_of(node, 2, "zero point"), "zero point")
+        if zero.dtype not in (np.int8, np.uint8):
+            raise ConvertError(f"{node.op_type} {node.name} is of {zero.dtype}; only int8 and uint8 are converted.")
         shift = 128 if zero.dtype == np.uint8 else 0
         return np.atleast_1d(scale), np.atleast_1d(zero.astype(np.int64) - shift)
 
@@ -143,19 +174,37 @@ class Converter:
         """The tensor of a value that DequantizeLinear gives or QuantizeLinear takes."""
         node = self.made_by.get(name)
         if node is None or node.op_type != "DequantizeLinear":
-            [node] = [reader for reader in self.read_by.get(name, []) if reader.op_type == "QuantizeLinear"] or [None]
-            if node is None:
+            readers = [reader for reader in self.read_by.get(name, []) if reader.op_type == "QuantizeLinear"]
+            if not readers:
                 raise ConvertError(f"{name} is not quantised.")
+            if len(readers) > 1:
+                raise ConvertError(f"{name} is quantised {len(readers)} times; only once is converted.")
+            [node] = readers
             quantised = node.output[0]
         else:
             quantised = node.input[0]
+        if quantised in self.constants:
+            raise ConvertError(f"{name} is a constant where only activations are converted.")
+        if name not in self.shapes:
+            raise ConvertError(f"{name} has no shape.")
         shape = self.shapes[name]
         if len(shape) == 4:
             shape = [shape[0], shape[2], shape[3], shape[1]]
         scale, zero = self.quantisation(node)
+        if len(scale) != 1:
+            raise ConvertError(f"{name} has {len(scale)} scales; activations must have one.")
         return self.writer.tensor(quantised, shape, INT8, scale.tolist(), zero.tolist())
 
-    def weights(self, name, arrange, axis):
+    def image(self, name):
+        """The tensor of an activation of four dimensions."""
+        tensor = self.activation(name)
+        dimensions = len(self.writer.tensors[tensor][1])
+        if dimensions != 4:
+            raise ConvertError(f"{name} has {dimensions} dimensions where only 4 are converted.")
+        return tensor
+
+    def weights(self, name, arrange, axis, onnx_axis=0):
+        """`axis`: the one of output channels after `arrange`; `onnx_axis`: before."""
         node = self.made_by.get(name)
         if node is None or node.op_type != "DequantizeLinear" or node.input[0] not in self.constants:
             raise ConvertError(f"{name} are no quantised weights.")
@@ -163,18 +212,27 @@ class Converter:
         if data.dtype != np.int8:
             raise ConvertError(f"{name} are of {data.dtype}; weights must be int8.")
         scale, zero = self.quantisation(node)
+        if zero.any():
+            raise ConvertError(f"{name} have a zero point that is not 0.")
+        if len(scale) > 1 and self.attributes(node).get("axis", 1) != onnx_axis:
+            raise ConvertError(f"{name} have scales that are not those of output channels.")
         return self.writer.tensor(node.input[0], data.shape, INT8, scale.tolist(), zero.tolist(), axis, data), scale
 
     def bias(self, node, scales):
         """In int32, by the scales of the operands."""
-        name = node.input[2]
+        name = self.input_of(node, 2, "bias")
         made = self.made_by.get(name)
-        data = self.constants[made.input[0]] if made is not None else np.rint(self.constants[name] / scales)
+        if made is None:
+            data = np.rint(self.constant(name, "bias") / scales)
+        elif made.op_type == "DequantizeLinear":
+            data = self.constant(made.input[0], "bias")
+        else:
+            raise ConvertError(f"{name} is a bias that {made.op_type} makes; only constants are converted.")
         data = data.astype(np.int32)
         return self.writer.tensor(f"{name}_int32", data.shape, INT32, scales.tolist(), [0] * len(scales), 0, data)
 
-    def padded(self, source, pads, size, stride, dilation=(1, 1)):
-        """The input, padded where SAME would not do it, and the Padding."""
+    def padded(self, source, pads, size, stride, dilation=(1, 1), what=None):
+        """The input, padded where SAME would not do it, and the Padding. `what` pads with the lowest value, and not with 0."""
         _, height, width, channels = self.writer.tensors[source][1]
         if not any(pads):
             return source, VALID
@@ -185,6 +243,10 @@ class Converter:
         if pads == [wanted[0][0], wanted[1][0], wanted[0][1], wanted[1][1]]:
             return source, SAME
         name, _, kind, scales, zeros, _, _ = self.writer.tensors[source]
+        # PAD writes the zero point.
+        if what and zeros != [-128]:
+            raise ConvertError(f"{what} has pads {pads}, which are not those of SAME, and a zero point of {zeros[0]}; only -128 "
+                               "is converted.")
         amounts = np.array([[0, 0], [pads[0], pads[2]], [pads[1], pads[3]], [0, 0]], np.int32)
         table = self.writer.tensor(f"{name}_{pads}_amounts", amounts.shape, INT32, data=amounts)
         shape = [1, height + pads[0] + pads[2], width + pads[1] + pads[3], channels]
@@ -193,10 +255,9 @@ class Converter:
         return made, VALID
 
     def conv(self, node):
-        of = self.attributes(node)
-        size, stride = of["kernel_shape"], of.get("strides", [1, 1])
+        of, size, stride, pads = self.windows(node)
         dilation, group = of.get("dilations", [1, 1]), of.get("group", 1)
-        source = self.activation(node.input[0])
+        source = self.image(node.input[0])
         channels = self.writer.tensors[source][1][3]
         is_depthwise = group > 1
         if is_depthwise and group != channels:
@@ -206,7 +267,7 @@ class Converter:
         else:
             weights, scale = self.weights(node.input[1], lambda w: w.transpose(0, 2, 3, 1), 0)
         bias = self.bias(node, scale * self.writer.tensors[source][3][0])
-        source, padding = self.padded(source, list(of.get("pads", [0] * 4)), size, stride, dilation)
+        source, padding = self.padded(source, pads, size, stride, dilation)
         inputs, outputs = [source, weights, bias], [self.activation(node.output[0])]
         strides = {"slot_0": ("Int8", padding), "slot_1": ("Int32", stride[1]), "slot_2": ("Int32", stride[0])}
         if is_depthwise:
@@ -217,26 +278,43 @@ class Converter:
             self.writer.operator("CONV_2D", inputs, outputs, **strides, slot_4=("Int32", dilation[1]), slot_5=("Int32", dilation[0]))
 
     def max_pool(self, node):
-        of = self.attributes(node)
-        size, stride = of["kernel_shape"], of.get("strides", [1, 1])
-        source, padding = self.padded(self.activation(node.input[0]), list(of.get("pads", [0] * 4)), size, stride)
+        of, size, stride, pads = self.windows(node)
+        if any(apart != 1 for apart in of.get("dilations", [])) or len(node.output) > 1:
+            raise ConvertError(f"MaxPool {node.name} has dilations or gives indices, which are not converted.")
+        source, padding = self.padded(self.image(node.input[0]), pads, size, stride, what=f"MaxPool {node.name}")
         self.writer.operator("MAX_POOL_2D", [source], [self.activation(node.output[0])], slot_0=("Int8", padding),
                              slot_1=("Int32", stride[1]), slot_2=("Int32", stride[0]), slot_3=("Int32", size[1]),
                              slot_4=("Int32", size[0]))
 
     def mean(self, node):
-        # Of a pooling both sides must have one scale.
         axes = self.writer.tensor("height_and_width", [2], INT32, data=np.array([1, 2], np.int32))
-        self.writer.operator("MEAN", [self.activation(node.input[0]), axes], [self.activation(node.output[0])], slot_0=("Bool", True))
+        self.writer.operator("MEAN", [self.image(node.input[0]), axes], [self.activation(node.output[0])], slot_0=("Bool", True))
 
     def gemm(self, node):
         of = self.attributes(node)
         if of.get("transA", 0) or of.get("alpha", 1) != 1 or of.get("beta", 1) != 1:
             raise ConvertError(f"{node.name} is more than a product with a bias.")
-        weights, scale = self.weights(node.input[1], (lambda w: w) if of.get("transB", 0) else (lambda w: w.T), 0)
+        is_transposed = of.get("transB", 0)
+        weights, scale = self.weights(node.input[1], (lambda w: w) if is_transposed else (lambda w: w.T), 0,
+                                      0 if is_transposed else 1)
         source = self.activation(node.input[0])
         bias = self.bias(node, scale * self.writer.tensors[source][3][0])
         self.writer.operator("FULLY_CONNECTED", [source, weights, bias], [self.activation(node.output[0])])
+
+    def add(self, node):
+        inputs = [self.activation(name) for name in node.input]
+        first, second = (self.writer.tensors[source][1] for source in inputs)
+        if first != second:
+            raise ConvertError(f"Add {node.name} has operands of the shapes {first} and {second}; only one shape is converted.")
+        self.writer.operator("ADD", inputs, [self.activation(node.output[0])])
+
+    def flatten(self, node):
+        source, made = self.activation(node.input[0]), self.activation(node.output[0])
+        shape = self.writer.tensors[source][1]
+        # Channels come last here, so that other images would change their order.
+        if len(shape) == 4 and shape[1] * shape[2] != 1:
+            raise ConvertError(f"Flatten {node.name} takes {shape[1]} x {shape[2]} elements a channel; only one is converted.")
+        self.writer.operator("RESHAPE", [source], [made], slot_0=("Vector", self.writer.tensors[made][1]))
 
     def node(self, node):
         if node.op_type == "Conv":
@@ -244,15 +322,13 @@ class Converter:
         elif node.op_type == "Gemm":
             self.gemm(node)
         elif node.op_type == "Add":
-            self.writer.operator("ADD", [self.activation(name) for name in node.input], [self.activation(node.output[0])])
+            self.add(node)
         elif node.op_type == "MaxPool":
             self.max_pool(node)
         elif node.op_type == "GlobalAveragePool":
             self.mean(node)
         elif node.op_type == "Flatten":
-            made = self.activation(node.output[0])
-            self.writer.operator("RESHAPE", [self.activation(node.input[0])], [made],
-                                 slot_0=("Vector", self.writer.tensors[made][1]))
+            self.flatten(node)
         elif node.op_type not in ("QuantizeLinear", "DequantizeLinear", "Constant"):
             raise ConvertError(f"{node.name} is {node.op_type}, which is not converted; the operators are Conv, Gemm, Add, MaxPool, "
                                "GlobalAveragePool and Flatten.")
@@ -261,7 +337,7 @@ class Converter:
         for node in self.graph.node:
             self.node(node)
         inputs = [self.activation(value.name) for value in self.graph.input]
-        outputs = [self.activation(self.made_by[value.name].output[0]) for value in self.graph.output]
+        outputs = [self.activation(value.name) for value in self.graph.output]
         return self.writer.finish(inputs, outputs)
 
 

@@ -58,11 +58,13 @@ def estimate(vela, path, folder):
     """Vela's summary, by the names of its columns."""
     ran = subprocess.run([vela, str(path), *VELA, "--output-dir", str(folder)], stdin=subprocess.DEVNULL, capture_output=True,
                          text=True)
-    [summary] = list(folder.glob(f"{path.stem}_summary_*.csv")) or [None]
-    if ran.returncode or summary is None:
+    summaries = sorted(folder.glob(f"{path.stem}_summary_*.csv"))
+    if ran.returncode or not summaries:
         lines = (ran.stderr.strip() or ran.stdout.strip() or "It said nothing.").splitlines()
         raise reality.RealityError(f"Vela failed: {lines[-1]}")
-    with summary.open(newline="") as file:
+    if len(summaries) > 1:
+        raise reality.RealityError(f"Vela wrote {len(summaries)} summaries: {', '.join(path.name for path in summaries)}.")
+    with summaries[0].open(newline="") as file:
         return next(csv.DictReader(file))
 
 
