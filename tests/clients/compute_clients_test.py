@@ -1,6 +1,9 @@
 """tools/clients/compute_clients.py and its comparison of results, without any client."""
 
+import os
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -12,6 +15,7 @@ import case_runner  # noqa: E402
 import compute_clients  # noqa: E402
 import numpy as np  # noqa: E402
 import webgpu_cases  # noqa: E402
+from client_setup import Client  # noqa: E402
 
 
 class CaseRunnerTest(unittest.TestCase):
@@ -36,7 +40,72 @@ class CaseRunnerTest(unittest.TestCase):
         self.assertTrue(case_runner.is_close(result, expected, share=0.01))
 
 
+# Programs that do what apt and dpkg would, with one package that has one file.
+APT = r"""#!/bin/bash
+for word in "$@"; do [[ $word == --print-uris ]] && echo "'http://example.org/debian/dists/stable/InRelease' x 0"; done
+for word in "$@"; do [[ $word == Dir::Cache=* ]] && touch "${word#Dir::Cache=}/archives/one_1_all.deb"; done
+exit 0
+"""
+DPKG = r"""#!/bin/bash
+mkdir -p "$3/usr/lib" && touch "$3/usr/lib/one"
+"""
+MV = r"""#!/bin/bash
+[[ $1 == *.new.* ]] && exit 1
+exec /bin/mv "$@"
+"""
+
+
+class UnpackPackagesTest(unittest.TestCase):
+    def setUp(self):
+        name = tempfile.TemporaryDirectory(prefix="fornax_unpack_")
+        self.addCleanup(name.cleanup)
+        self.programs, self.folder = Path(name.name, "bin"), Path(name.name, "clients")
+        self.programs.mkdir()
+        self.program("apt-get", APT)
+        self.program("dpkg", DPKG)
+        self.client = self.folder / "compute/some/stamp"
+        self.client.parent.mkdir(parents=True)
+        self.client.touch()
+
+    def program(self, name, text):
+        path = self.programs / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def unpack(self) -> int:
+        environment = {**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}"}
+        return subprocess.run([TOOLS / "unpack_packages.sh", self.folder, "one"], env=environment, capture_output=True,
+                              timeout=60).returncode
+
+    def test_installed_clients_stay(self):
+        self.assertEqual(self.unpack(), 0)
+        self.assertTrue((self.folder / "usr/lib/one").exists())
+        self.assertTrue(self.client.exists())
+        self.assertEqual([path.name for path in self.folder.parent.iterdir() if path.name.startswith("clients")], ["clients"])
+
+    def test_installed_clients_stay_where_the_last_step_fails(self):
+        self.program("mv", MV)
+        self.assertNotEqual(self.unpack(), 0)
+        self.assertTrue(self.client.exists())
+
+    def test_what_an_ended_run_left_is_brought_back(self):
+        self.folder.rename(self.folder.with_name("clients.old"))
+        self.assertEqual(self.unpack(), 0)
+        self.assertTrue(self.client.exists())
+
+
 class ClientsTest(unittest.TestCase):
+    def test_the_stamp_names_the_suite_and_the_build(self):
+        def build(folder):
+            pass
+
+        def other_build(folder):
+            return folder
+
+        stamps = {Client("", "", ("one",), **named).stamp for named in ({}, {"debian_suite": "bookworm"}, {"build": build},
+                                                                        {"build": other_build})}
+        self.assertEqual(len(stamps), 4)
+
     def test_every_client_has_its_program(self):
         for name, client in compute_clients.CLIENTS.items():
             self.assertTrue((compute_clients.PROGRAMS / client.program).is_file(), name)

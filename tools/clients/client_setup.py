@@ -1,6 +1,8 @@
 """How compute_clients.py installs a client: packages of Python, of npm and of Debian in a folder of its own, and what it builds of them."""
 
 import dataclasses
+import hashlib
+import inspect
 import os
 import shutil
 import subprocess
@@ -32,6 +34,16 @@ class Client:
     @property
     def packages(self) -> str:
         return " ".join([*self.python_packages, *self.node_packages, *self.debian_packages])
+
+    @property
+    def stamp(self) -> str:
+        """What the client's folder is made of, the steps that build it included."""
+        parts = [self.packages]
+        if self.debian_suite:
+            parts.append(f"of {self.debian_suite}")
+        if self.build:
+            parts.append(f"built by {hashlib.sha256(inspect.getsource(self.build).encode()).hexdigest()[:16]}")
+        return ", ".join(parts)
 
 
 def folder_of(name: str) -> Path:
@@ -85,12 +97,12 @@ def environment_of(name: str, client: Client) -> dict[str, str]:
 def install(name: str, client: Client):
     """Fills the client's folder unless it is complete."""
     folder = folder_of(name)
-    stamp, wanted = folder / "stamp", client.packages
-    if stamp.exists() and stamp.read_text() == wanted:
+    stamp = folder / "stamp"
+    if stamp.exists() and stamp.read_text() == client.stamp:
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    print(f"{name}: installing {wanted}", file=sys.stderr)
+    print(f"{name}: installing {client.packages}", file=sys.stderr)
     if client.python_packages:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         subprocess.run([python_of(name), "-m", "pip", "install", "--quiet", *client.python_packages], check=True)
@@ -105,7 +117,7 @@ def install(name: str, client: Client):
                        env={**os.environ, **suite})
     if client.build:
         client.build(folder)
-    stamp.write_text(wanted)
+    stamp.write_text(client.stamp)
 
 
 def build_kompute(folder: Path):

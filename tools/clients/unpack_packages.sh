@@ -16,6 +16,17 @@ readonly kSuite=${FORNAX_CLIENTS_SUITE:-forky}
 folder=$(realpath -m "$1")
 shift
 stamp="suite $kSuite $*"
+
+# What compute_clients.py keeps in compute/ stays: a run that ended early may have left it beside the folder.
+readonly old=$folder.old
+BringBackClients() {
+    if [[ -d $old/compute && ! -e $folder/compute ]]; then
+        mkdir -p "$folder"
+        mv "$old/compute" "$folder/" || return
+    fi
+    rm -rf "$old"
+}
+BringBackClients
 if [[ -f $folder/stamp && $(head -n 1 "$folder/stamp") == "$stamp" ]]; then
     Say "clients: $folder is complete"
     exit 0
@@ -26,7 +37,7 @@ rm -rf "$folder".new.*
 fresh=$(mktemp -d "$folder.new.XXXXXX")
 chmod 755 "$fresh"
 work=$(mktemp -d)
-trap 'rm -rf "$fresh" "$work"' EXIT
+trap 'rm -rf "$fresh" "$work"; BringBackClients' EXIT
 
 Say "clients: reading the package lists of Debian $kSuite"
 OpenSuite "$work" "$kSuite"
@@ -50,8 +61,7 @@ for name in lib lib64; do
     ln -sfn "usr/$name" "$fresh/$name"
 done
 { echo "$stamp"; cat "$work/versions"; } >"$fresh/stamp"
-# What compute_clients.py keeps there stays.
-if [[ -d $folder/compute ]]; then mv "$folder/compute" "$fresh/"; fi
-rm -rf "$folder"
+if [[ -d $folder ]]; then mv "$folder" "$old"; fi
 mv "$fresh" "$folder"
+BringBackClients
 Say "clients: done"
