@@ -56,6 +56,9 @@ enum InstructionFlags : uint8_t {
     // of the active ones do not wrap against one another, nor does a sum of 32 bits with a small
     // constant wrap above. They are elements of one object.
     kNoLaneWrap = 64,
+    // Barriers, shared memory, Ifs: by them the workgroup finds out whether its invocations part
+    // (transform/barrier_branches.cpp). Nothing follows from such a barrier for the program.
+    kVote = 128,
 };
 
 }  // namespace fornax::kernel::ir

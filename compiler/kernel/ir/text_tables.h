@@ -13,7 +13,7 @@ inline constexpr FlagName kFlagNames[] = {
     {kNoContraction, "no_contraction"}, {kVolatile, "volatile"},
     {kNonUniform, "nonuniform"},        {kUnrollHint, "unroll"},
     {kDontUnrollHint, "dont_unroll"},   {kDontFlattenHint, "dont_flatten"},
-    {kNoLaneWrap, "no_lane_wrap"},
+    {kNoLaneWrap, "no_lane_wrap"},      {kVote, "vote"},
 };
 
 // What Instruction::imm or target says, and so how it is written.

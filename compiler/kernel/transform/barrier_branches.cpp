@@ -301,12 +301,14 @@ class BranchSplitter {
         const Type type = is_bool ? Type::kI32 : kernel_.type(value);
         kernel_.shared_bytes = slot_ + 2 * kSlotBytes;
         auto store = [&](ValueId offset, ValueId stored) {
-            builder.Append(Op::kStoreShared, std::vector{offset, stored}, {}, kSlotBytes);
+            builder.Append(Op::kStoreShared, std::vector{offset, stored}, {}, kSlotBytes, kVote);
         };
         auto load = [&](ValueId offset, Type loaded) {
-            return builder.Emit(Op::kLoadShared, loaded, {offset}, kSlotBytes);
+            const InstId id = builder.Append(Op::kLoadShared, std::vector{offset}, {&loaded, 1},
+                                             kSlotBytes, kVote);
+            return kernel_.inst(id).results[0];
         };
-        auto barrier = [&] { builder.Append(Op::kBarrier, {}, {}); };
+        auto barrier = [&] { builder.Append(Op::kBarrier, {}, {}, 0, kVote); };
         const ValueId zero = builder.ConstI32(0);
         const ValueId one = builder.ConstI32(1);
         const ValueId value_slot = builder.ConstI32(slot_);
@@ -319,12 +321,12 @@ class BranchSplitter {
         store(differs_slot, zero);
         barrier();
         const ValueId differs = builder.Emit(Op::kINe, Type::kBool, {theirs, mine});
-        const InstId mark = builder.Append(Op::kIf, std::vector{differs}, {});
+        const InstId mark = builder.Append(Op::kIf, std::vector{differs}, {}, 0, kVote);
         const BlockId then = kernel_.NewBlock(mark);
         const BlockId otherwise = kernel_.NewBlock(mark);
         kernel_.inst(mark).blocks = {then, otherwise};
         Builder inner(kernel_, then);
-        inner.Append(Op::kStoreShared, std::vector{differs_slot, one}, {}, kSlotBytes);
+        inner.Append(Op::kStoreShared, std::vector{differs_slot, one}, {}, kSlotBytes, kVote);
         inner.Append(Op::kYield, {}, {});
         Builder(kernel_, otherwise).Append(Op::kYield, {}, {});
         barrier();

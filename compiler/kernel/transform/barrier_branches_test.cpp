@@ -46,15 +46,15 @@ TEST(BarrierBranches, ABranchThatMayGoDifferentWaysIsSplit) {
         %value:i32 = const 256
         %mark:i32 = const 264
         %v:i32 = select %mine, %one, %zero
-        store_shared %value, %v align(8)
-        barrier
-        %w:i32 = load_shared %value align(8)
-        store_shared %mark, %zero align(8)
-        barrier
+        store_shared %value, %v align(8) vote
+        barrier vote
+        %w:i32 = load_shared %value align(8) vote
+        store_shared %mark, %zero align(8) vote
+        barrier vote
         %differs:bool = ine %w, %v
-        if %differs { store_shared %mark, %one align(8) yield } else { yield }
-        barrier
-        %marked:i32 = load_shared %mark align(8)
+        if vote %differs { store_shared %mark, %one align(8) vote yield } else { yield }
+        barrier vote
+        %marked:i32 = load_shared %mark align(8) vote
         %same:bool = ieq %marked, %zero
         %first:bool = ine %w, %zero
         %r:i32 = if %same {

@@ -216,6 +216,24 @@ inline constexpr BarrierKernel kBarrierKernels[] = {
             %next:i32 = iadd %k, %one
             next %next, %v
         })"},
+    // Some skip the rest of the round, of the others some leave the loop, and who comes to its end
+    // goes on or not. Nobody meets the barrier.
+    {"NeverMet", 3, R"(
+        %r:i32 = loop @1 (%k:i32 = %z, %s:i32 = %i) {
+            if %low { yield } else { %c:i32 = iadd %s, %three continue @1 %c }
+            %never:bool = ieq %p, %five
+            if %never { barrier yield } else { yield }
+            %next:i32 = iadd %k, %one
+            %past:bool = ult %i3, %next
+            if %past { %e:i32 = imul %s, %five exit @1 %e } else { yield }
+            %h:i32 = iadd %s, %k
+            continue @1 %h
+        } continuing (%v:i32) {
+            %later:i32 = iadd %k, %one
+            %on:bool = ult %later, %i3
+            if %on { yield } else { exit @1 %v }
+            next %later, %v
+        })"},
 };
 
 inline std::string BarrierKernelText(const BarrierKernel& kernel) {

@@ -11,6 +11,10 @@ namespace {
 // Branches with more sides are not looked at in pairs.
 constexpr size_t kMaxSides = 8;
 
+bool IsOfProgram(const Instruction& inst) {
+    return inst.op == Op::kBarrier && (inst.flags & kVote) == 0;
+}
+
 }  // namespace
 
 std::vector<SideWays> BarrierPaths::Sides(InstId branch) const {
@@ -119,7 +123,7 @@ bool BarrierPaths::Meets(BlockId block, size_t index, Way region) {
     const std::vector<InstId>& insts = kernel_.block(block).insts;
     for (size_t i = index; i < insts.size(); ++i) {
         const Instruction& inst = kernel_.inst(insts[i]);
-        if (inst.op == Op::kBarrier) {
+        if (IsOfProgram(inst)) {
             return true;
         }
         if (HasProperty(inst.op, kTerminator)) {
@@ -182,7 +186,7 @@ const BarrierPaths::Through& BarrierPaths::GoThrough(InstId construct) {
 void BarrierPaths::Walk(BlockId block, InstId construct, Through& found) {
     for (InstId id : kernel_.block(block).insts) {
         const Instruction& inst = kernel_.inst(id);
-        if (inst.op == Op::kBarrier) {
+        if (IsOfProgram(inst)) {
             return;
         }
         if (inst.op == Op::kYield || (inst.op == Op::kExit && inst.target == construct)) {

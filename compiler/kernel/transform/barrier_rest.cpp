@@ -18,6 +18,7 @@
 #include "compiler/kernel/ir/builder.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fornax::kernel {
 
@@ -150,8 +151,35 @@ void BarrierRest::CopyRest(size_t level, BlockId into, bool with_terminator) {
     cloner_.CloneInto(steps_[level].block, into, with_terminator, steps_[level].index + 1);
 }
 
+// Those who have parted vote no more, in memory that others may still read: each has its own value
+// for the common one, and nobody another. A vote stands in one block, in this order: a value is
+// stored, loaded, the mark is cleared, set, loaded.
+void BarrierRest::DropVotes(BlockId block) {
+    ValueId mine;
+    bool is_marked = false;
+    std::erase_if(kernel_.block(block).insts, [&](InstId id) {
+        Instruction& inst = kernel_.inst(id);
+        if ((inst.flags & kVote) == 0) {
+            return false;
+        }
+        if (inst.op != Op::kLoadShared) {
+            if (inst.op == Op::kStoreShared && !std::exchange(is_marked, !is_marked)) {
+                mine = inst.operands[1];
+            }
+            return true;
+        }
+        inst.flags = 0;
+        inst.imm = 0;
+        inst.op = mine.valid() ? Op::kOr : Op::kConst;
+        inst.operands = mine.valid() ? std::vector{mine, mine} : std::vector<ValueId>();
+        mine = {};
+        return false;
+    });
+}
+
 // Takes barriers out, and the ways that lead out of the scope.
 void BarrierRest::Detach(BlockId block, std::vector<InstId>& inside) {
+    DropVotes(block);
     for (InstId id : std::vector(kernel_.block(block).insts)) {
         Instruction& inst = kernel_.inst(id);
         if (inst.op == Op::kBarrier) {

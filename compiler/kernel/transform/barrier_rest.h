@@ -41,6 +41,7 @@ class BarrierRest {
     ir::InstId NewScope(std::span<const ir::ValueId> results, ir::BlockId& contents);
     ir::InstId CopyFrom(size_t level, ir::BlockId into);
     void CopyRest(size_t level, ir::BlockId into, bool with_terminator);
+    void DropVotes(ir::BlockId block);
     void Detach(ir::BlockId block, std::vector<ir::InstId>& inside);
     void LeaveLater(ir::BlockId block);
     void UseKept(ir::BlockId block, ir::Builder& before);
