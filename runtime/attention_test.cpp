@@ -81,7 +81,8 @@ TEST_F(Attentions, OfOperators) {
     };
     constexpr Case kCases[] = {{1, 1, 1, 2, 4, 4},     {4, 4, 17, 65, 16, 16},
                                {4, 2, 5, 33, 64, 32},  {6, 1, 1, 130, 32, 8},
-                               {2, 2, 33, 16, 20, 48}, {8, 2, 40, 100, 80, 80}};
+                               {2, 2, 33, 16, 20, 48}, {8, 2, 40, 100, 80, 80},
+                               {4, 2, 3, 70, 32, 48}};
     for (const Case& c : kCases) {
         for (const int kind : {0, 1, 2, 3}) {
             SCOPED_TRACE(fmt::format("{} of {} heads, {} x {}, kind {}", c.heads, c.key_heads,

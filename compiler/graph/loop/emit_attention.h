@@ -36,7 +36,8 @@ class AttentionEmitter {
     // False if the tiles do not fit into workgroup memory.
     bool RunTiles();
 
-    // False if there are many queries, or values that do not lie side by side.
+    // False if there are many queries, columns that are fewer than the invocations or do not lie
+    // side by side, or no arithmetic of subgroups.
     bool RunFewQueries();
 
     // Each invocation computes a query.
@@ -147,6 +148,8 @@ class AttentionEmitter {
     void AtQuery(uint32_t query, const std::function<void()>& code);
     Ids AtKey(Id key, const std::function<Ids()>& code);
     Id AtColumn(uint32_t chunk, const std::function<Id(Id)>& code);
+    uint32_t SumsAtOnce() const;
+    Ids FewProducts(Part queries);
     Ids FewScores();
     void EmitFewKeys(Id first, Id count);
     // Adds `count` values from key `first` on, times their exponentials, to the sums of these
@@ -170,7 +173,8 @@ class AttentionEmitter {
     std::optional<TileAccess> key_access_, value_access_;
     Id m_first_ = 0;
     // In workgroup memory: [depth][query], [key][query], 16 equal rows of factors of the sums so
-    // far, one number a query, and what is computed of keys [key][depth] and values [key][n].
+    // far, one number a query, and what is computed of keys [key][depth] and values [key][n]. Of
+    // few queries: [query][depth], [query][key], and private arrays of one number a query.
     Id queries_ = 0, scores_ = 0, factors_ = 0, greatest_ = 0, denominators_ = 0, staged_ = 0;
     uint32_t values_at_ = 0;      // in staged_
     Id sums_ = 0, products_ = 0;  // private arrays of matrices; of few queries: [query][chunk]

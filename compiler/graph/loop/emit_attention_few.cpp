@@ -8,6 +8,7 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "compiler/graph/loop/emit_attention.h"
 #include "compiler/graph/loop/few_dots.h"
@@ -22,8 +23,8 @@ namespace {
 constexpr int64_t kMostQueriesAtOnce = 8;
 // Elements of a key whose code is written out: what their loads have in common is loaded once.
 constexpr uint32_t kDepthAtOnce = 16;
-// Sums that registers hold beside the values.
-constexpr uint32_t kSumsAtOnce = 8;
+// Sums that registers hold beside the values, wide ones and others.
+constexpr uint32_t kSumsAtOnce = 8, kNarrowSumsAtOnce = 2;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 }  // namespace
@@ -31,8 +32,8 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 bool AttentionEmitter::RunFewQueries() {
     const std::optional<int64_t> queries = m_.constant();
     const uint32_t lanes = e_.target_.subgroup_size;
-    if (!queries || *queries < 1 || *queries > kMostQueriesAtOnce || n_ < lanes ||
-        !e_.target_.subgroup_arithmetic ||
+    if (!queries || *queries < 1 || *queries > kMostQueriesAtOnce || attention_.n.empty() ||
+        n_ < lanes || !e_.target_.subgroup_arithmetic ||
         !LiesAlong(e_.kernel_, attention_.value, attention_.n.back(), e_.domain_)) {
         return false;
     }
@@ -102,17 +103,22 @@ void AttentionEmitter::EmitFewQueries() {
     EmitFewResults();
 }
 
-// The scores of this invocation's key with all queries.
-Ids AttentionEmitter::FewScores() {
-    const Ids zeros(tile_m_, e_.F(0));
+uint32_t AttentionEmitter::SumsAtOnce() const {
+    return e_.target_.wide_registers ? kSumsAtOnce : kNarrowSumsAtOnce;
+}
+
+// The products of this invocation's key with some queries.
+Ids AttentionEmitter::FewProducts(Part queries) {
+    const Ids zeros(queries.end - queries.begin, e_.F(0));
     const auto step = [&](Id k, std::span<const Id> carried) {
         e_.OpenScope();
         e_.BindFromIndex(attention_.depth, k);
         const Id key = e_.Value(attention_.key);
         Ids next;
-        for (uint32_t query = 0; query < tile_m_; ++query) {
+        for (uint32_t query = queries.begin; query < queries.end; ++query) {
             const Id at = b_.Add(k, e_.U(query * depth_));
-            next.push_back(e_.Fma(key, b_.Load(b_.ElementPointer(queries_, at)), carried[query]));
+            const Id other = b_.Load(b_.ElementPointer(queries_, at));
+            next.push_back(e_.Fma(key, other, carried[next.size()]));
         }
         Unbind(attention_.depth);
         e_.CloseScope();
@@ -129,6 +135,16 @@ Ids AttentionEmitter::FewScores() {
                           });
     for (uint32_t k = whole; k < depth_; ++k) {
         products = step(e_.U(k), products);
+    }
+    return products;
+}
+
+// The scores of this invocation's key with all queries.
+Ids AttentionEmitter::FewScores() {
+    Ids products;
+    for (uint32_t query = 0; query < tile_m_; query += SumsAtOnce()) {
+        const Ids some = FewProducts({query, std::min(query + SumsAtOnce(), tile_m_)});
+        products.insert(products.end(), some.begin(), some.end());
     }
     Ids scores;
     for (uint32_t query = 0; query < tile_m_; ++query) {
@@ -185,8 +201,9 @@ void AttentionEmitter::EmitFewKeys(Id first, Id count) {
         }
     }
     b_.WorkgroupBarrier();
-    const uint32_t chunks = std::min(chunks_, kSumsAtOnce);
-    const uint32_t queries = kSumsAtOnce / chunks;
+    const uint32_t most = SumsAtOnce();
+    const uint32_t chunks = std::min(chunks_, most);
+    const uint32_t queries = most / chunks;
     for (uint32_t query = 0; query < tile_m_; query += queries) {
         for (uint32_t chunk = 0; chunk < chunks_; chunk += chunks) {
             AddFewValues({query, std::min(query + queries, tile_m_)},
@@ -248,7 +265,10 @@ void AttentionEmitter::EmitFewResults() {
         AtQuery(query, [&] {
             Id denominator = e_.Binary(Op::OpFAdd, sum, FirstDenominator());
             if (attention_.none.valid()) {
+                // It may be a reduction over the keys, which the invocations share.
+                const bool saved = std::exchange(e_.uniform_, true);
                 denominator = b_.Select(e_.Value(attention_.none), e_.F(-1), denominator);
+                e_.uniform_ = saved;
             }
             for (uint32_t chunk = 0; chunk < chunks_; ++chunk) {
                 AtColumn(chunk, [&](Id inside) {

@@ -163,8 +163,8 @@ TEST_F(Attentions, OfLargeHeads) {
 
 // Up to eight queries go without matrices where values lie side by side.
 TEST_F(Attentions, OfFewQueries) {
-    const int sizes[][4] = {{1, 1, 16, 32},  {8, 70, 20, 33}, {3, 64, 64, 64}, {5, 31, 7, 100},
-                            {1, 96, 32, 96}, {2, 33, 4, 250}, {2, 40, 1, 32}};
+    const int sizes[][4] = {{1, 1, 16, 32}, {8, 40, 5, 33},  {3, 64, 17, 32},
+                            {5, 31, 7, 70}, {1, 96, 32, 64}, {2, 33, 2, 130}};
     for (const auto& [m, keys, depth, n] : sizes) {
         for (const char* key : {kByRows, kByColumns}) {
             const std::string text =
@@ -175,13 +175,13 @@ TEST_F(Attentions, OfFewQueries) {
     }
     EXPECT_GT(MatrixProducts(Text("", "9", "64", 64, 64, kByRows, kByRows)), 0U);
     EXPECT_GT(MatrixProducts(Text("", "8", "64", 64, 64, kByRows, kByColumns)), 0U);
-    const std::string symbolic = Text("  sizes s in 0..4096\n", "3", "s", 16, 40, kByRows, kByRows);
-    for (const int s : {0, 1, 32, 47, 100}) {
+    const std::string symbolic = Text("  sizes s in 0..4096\n", "3", "s", 4, 40, kByRows, kByRows);
+    for (const int s : {0, 1, 32, 47}) {
         CheckIt(symbolic, {{Symbol("s"), s}});
     }
     const std::string whole =
-        Text("  sizes s in 0..4096\n", "4", "32 * s", 16, 40, kByRows, kByRows);
-    for (const int s : {0, 1, 3}) {
+        Text("  sizes s in 0..4096\n", "4", "32 * s", 4, 40, kByRows, kByRows);
+    for (const int s : {0, 2}) {
         CheckIt(whole, {{Symbol("s"), s}});
     }
 }
@@ -189,8 +189,8 @@ TEST_F(Attentions, OfFewQueries) {
 // -inf is no part of the sum; a row of nothing else is NaN, as by the definition.
 TEST_F(Attentions, OfFewQueriesWithMaskedKeys) {
     constexpr float kNever = -std::numeric_limits<float>::infinity();
-    const std::string text = Text("", "8", "70", 16, 32, kByRows, kByRows);
-    for (const int columns : {1, 12, 30}) {
+    const std::string text = Text("", "5", "40", 4, 32, kByRows, kByRows);
+    for (const int columns : {1, 12}) {
         CheckIt(text, {}, kNever, columns);
         CheckIt(text, {}, -1e9F, columns);
     }

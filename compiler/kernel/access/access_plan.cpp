@@ -272,7 +272,9 @@ class Planner {
         if (!memory_.prefetches || request_.is_masked) {
             return;
         }
-        if ((request_.is_store || memory_.each_lane) && plan_.method == Method::kTransposed) {
+        const bool each_lane =
+            request_.is_store || (memory_.each_lane && lane_bytes_ >= kLeastPrefetchedLaneBytes);
+        if (each_lane && plan_.method == Method::kTransposed) {
             std::set<uint64_t> lines;
             for (uint32_t lane = 0; lane < lanes_; ++lane) {
                 lines.insert(ByteOf(lane) / kCacheLineBytes * kCacheLineBytes);

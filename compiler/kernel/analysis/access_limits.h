@@ -35,6 +35,10 @@ inline constexpr uint64_t kMostPackedElements = 16;
 
 // Smaller accesses would prefetch each line too often.
 inline constexpr uint64_t kLeastPrefetchedBytes = 32;
+inline constexpr uint64_t kLeastPrefetchedLaneBytes = 16;
+
+// A tile that is farther away has left the caches near the processor before it is used.
+inline constexpr int64_t kMostTileBytes = 128 * 1024;
 
 // Rows farther apart than this many strides, or offsets in bytes, would let the test of their
 // bounds overflow.

@@ -1,6 +1,8 @@
 #include "compiler/kernel/codegen/emit_fetch.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 #include <ranges>
 
 #include <llvm/IR/IntrinsicsX86.h>
@@ -112,39 +114,49 @@ Value* PrefetchCode::IndexValue(const IndexTerm& term, uint32_t& budget) {
 }
 
 // A workgroup that reads its row a second time has it in the cache, so memory would rest while it
-// computes: time to prefetch what the next workgroup reads first.
+// computes: time to prefetch what the next workgroup reads first. Between tiles memory does not
+// rest.
 Value* PrefetchCode::NextWorkgroupDistance(const ir::Instruction& load) {
-    return rereads_[load.results[0].index] ? WorkgroupDistance(load.operands[1]) : nullptr;
+    return rereads_[load.results[0].index] && !LoopOverTiles() ? WorkgroupDistance(load.operands[1])
+                                                               : nullptr;
 }
 
 // A loop between barriers goes from tile to tile, and a loop in it that reads a tile asks for the
 // next one meanwhile: behind the barriers no load begins before the tile is done. PrefetchPlan does
 // this for loads that are in no further loop.
 Value* PrefetchCode::NextTileDistance(const ir::Instruction& load) {
-    auto is_loop = [&](const Construct& construct) {
-        return kernel_.inst(construct.inst).op == Op::kLoop;
-    };
-    const std::vector<Construct>& constructs = code_.constructs;
-    const auto inner = std::ranges::find_if(constructs, [&](const Construct& construct) {
-        return is_loop(construct) && !construct.workgroup_level;
-    });
-    const Construct* tiles = nullptr;
-    for (auto around = constructs.begin(); around != inner; ++around) {
-        tiles = is_loop(*around) ? &*around : tiles;
-    }
-    if (inner == constructs.end() || !tiles || rereads_[load.results[0].index]) {
+    const Construct* tiles = LoopOverTiles();
+    if (!tiles || rereads_[load.results[0].index]) {
         return nullptr;
     }
-    return Distance(index_.AlongIteration(load.operands[1], tiles->inst));
+    const IndexExpr step = index_.AlongIteration(load.operands[1], tiles->inst);
+    const std::optional<int64_t> bytes =
+        step.valid() ? index_.algebra().AsConstant(step) : std::nullopt;
+    return bytes && *bytes != 0 && std::abs(*bytes) <= kMostTileBytes
+               ? llvm::ConstantInt::getSigned(builder_.getInt64Ty(), *bytes)
+               : nullptr;
+}
+
+// The innermost loop between barriers that has another loop around this point; null if there is
+// none.
+const Construct* PrefetchCode::LoopOverTiles() const {
+    const Construct* tiles = nullptr;
+    for (const Construct& construct : code_.constructs) {
+        if (kernel_.inst(construct.inst).op != Op::kLoop) {
+            continue;
+        }
+        if (!construct.workgroup_level) {
+            return tiles;
+        }
+        tiles = &construct;
+    }
+    return nullptr;
 }
 
 // i64: how far apart the places are that neighbouring workgroups access. Null if it is unknown, or
 // 0.
 Value* PrefetchCode::WorkgroupDistance(ir::ValueId offset) {
-    return Distance(index_.AlongWorkgroupX(offset));
-}
-
-Value* PrefetchCode::Distance(IndexExpr step) {
+    const IndexExpr step = index_.AlongWorkgroupX(offset);
     uint32_t budget = kMostStepOperations;
     return step.valid() && index_.algebra().AsConstant(step) != 0 ? IndexValue(step, budget)
                                                                   : nullptr;

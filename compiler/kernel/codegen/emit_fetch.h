@@ -34,7 +34,7 @@ class PrefetchCode {
     bool DiffersByWorkgroup(ir::ValueId value);
 
   private:
-    llvm::Value* Distance(IndexExpr step);
+    const Construct* LoopOverTiles() const;
     bool MayStream(const ir::Instruction& store) const;
     static llvm::Value* NarrowedFrom(llvm::Value* values);
     bool StoreNarrowed(const MemoryRegion& region,

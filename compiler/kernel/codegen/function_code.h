@@ -11,8 +11,8 @@
 //   emit_memory.h     loads and stores: plans, speculation
 //   emit_atomic.h     atomics
 //   emit_subgroup.h   operations between lanes, matrices
-//   emit_control.h    branches, loops and masks between barriers
 //   emit_slots.h      values that live across barriers
+//   emit_control.h    branches, loops and masks between barriers
 //   emitter.h         the loop over workgroups, barrier regions
 #pragma once
 

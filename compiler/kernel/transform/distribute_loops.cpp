@@ -45,7 +45,7 @@ struct OwnPlace {
 };
 
 // What a kernel does with workgroup memory or with a buffer, all of it in places of an iteration's
-// own: bytes low to high behind those of the first access.
+// own: bytes low to high behind scale * counter + base of the first access.
 struct Memory {
     bool is_stored = false;
     bool is_own = true;
