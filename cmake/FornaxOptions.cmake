@@ -45,10 +45,11 @@ if(FORNAX_LLD)
         get_filename_component(FORNAX_LLD_DIR ${FORNAX_LLD_REAL} DIRECTORY)
         add_link_options(-B${FORNAX_LLD_DIR} -fuse-ld=lld)
     endif()
-    # Functions of the same code become one, unless their address is compared: the libraries of a wheel get smaller.
+    # Functions of the same code become one, unless their address is compared, and strings that end alike: the libraries of
+    # a wheel get smaller.
     # The sanitisers' archives do not say of which functions it is, and lld warns of each of their files.
     if(NOT FORNAX_SANITIZE)
-        add_link_options(-Wl,--icf=safe)
+        add_link_options(-Wl,--icf=safe -Wl,-O2)
     endif()
 endif()
 
