@@ -148,8 +148,6 @@ class AttentionEmitter {
     void AtQuery(uint32_t query, const std::function<void()>& code);
     Ids AtKey(Id key, const std::function<Ids()>& code);
     Id AtColumn(uint32_t chunk, const std::function<Id(Id)>& code);
-    uint32_t SumsAtOnce() const;
-    Ids FewProducts(Part queries);
     Ids FewScores();
     void EmitFewKeys(Id first, Id count);
     // Adds `count` values from key `first` on, times their exponentials, to the sums of these

@@ -23,8 +23,9 @@ namespace {
 constexpr int64_t kMostQueriesAtOnce = 8;
 // Elements of a key whose code is written out: what their loads have in common is loaded once.
 constexpr uint32_t kDepthAtOnce = 16;
-// Sums that registers hold beside the values, wide ones and others.
-constexpr uint32_t kSumsAtOnce = 8, kNarrowSumsAtOnce = 2;
+// Sums that are kept at once. Fewer, which 16 registers of 256 bits would hold, take 1.5 times as
+// long with them: keys and values are then read and converted more often.
+constexpr uint32_t kSumsAtOnce = 8;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 }  // namespace
@@ -103,19 +104,15 @@ void AttentionEmitter::EmitFewQueries() {
     EmitFewResults();
 }
 
-uint32_t AttentionEmitter::SumsAtOnce() const {
-    return e_.target_.wide_registers ? kSumsAtOnce : kNarrowSumsAtOnce;
-}
-
-// The products of this invocation's key with some queries.
-Ids AttentionEmitter::FewProducts(Part queries) {
-    const Ids zeros(queries.end - queries.begin, e_.F(0));
+// The scores of this invocation's key with all queries.
+Ids AttentionEmitter::FewScores() {
+    const Ids zeros(tile_m_, e_.F(0));
     const auto step = [&](Id k, std::span<const Id> carried) {
         e_.OpenScope();
         e_.BindFromIndex(attention_.depth, k);
         const Id key = e_.Value(attention_.key);
         Ids next;
-        for (uint32_t query = queries.begin; query < queries.end; ++query) {
+        for (uint32_t query = 0; query < tile_m_; ++query) {
             const Id at = b_.Add(k, e_.U(query * depth_));
             const Id other = b_.Load(b_.ElementPointer(queries_, at));
             next.push_back(e_.Fma(key, other, carried[next.size()]));
@@ -135,16 +132,6 @@ Ids AttentionEmitter::FewProducts(Part queries) {
                           });
     for (uint32_t k = whole; k < depth_; ++k) {
         products = step(e_.U(k), products);
-    }
-    return products;
-}
-
-// The scores of this invocation's key with all queries.
-Ids AttentionEmitter::FewScores() {
-    Ids products;
-    for (uint32_t query = 0; query < tile_m_; query += SumsAtOnce()) {
-        const Ids some = FewProducts({query, std::min(query + SumsAtOnce(), tile_m_)});
-        products.insert(products.end(), some.begin(), some.end());
     }
     Ids scores;
     for (uint32_t query = 0; query < tile_m_; ++query) {
@@ -201,9 +188,8 @@ void AttentionEmitter::EmitFewKeys(Id first, Id count) {
         }
     }
     b_.WorkgroupBarrier();
-    const uint32_t most = SumsAtOnce();
-    const uint32_t chunks = std::min(chunks_, most);
-    const uint32_t queries = most / chunks;
+    const uint32_t chunks = std::min(chunks_, kSumsAtOnce);
+    const uint32_t queries = kSumsAtOnce / chunks;
     for (uint32_t query = 0; query < tile_m_; query += queries) {
         for (uint32_t chunk = 0; chunk < chunks_; chunk += chunks) {
             AddFewValues({query, std::min(query + queries, tile_m_)},

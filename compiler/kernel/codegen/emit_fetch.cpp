@@ -114,11 +114,10 @@ Value* PrefetchCode::IndexValue(const IndexTerm& term, uint32_t& budget) {
 }
 
 // A workgroup that reads its row a second time has it in the cache, so memory would rest while it
-// computes: time to prefetch what the next workgroup reads first. Between tiles memory does not
-// rest.
+// computes: time to prefetch what the next workgroup reads first. So it is with a tile that is read
+// a second time.
 Value* PrefetchCode::NextWorkgroupDistance(const ir::Instruction& load) {
-    return rereads_[load.results[0].index] && !LoopOverTiles() ? WorkgroupDistance(load.operands[1])
-                                                               : nullptr;
+    return rereads_[load.results[0].index] ? WorkgroupDistance(load.operands[1]) : nullptr;
 }
 
 // A loop between barriers goes from tile to tile, and a loop in it that reads a tile asks for the
