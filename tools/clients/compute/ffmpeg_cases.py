@@ -101,8 +101,8 @@ class Filters:
         run(2)
         if case_runner.ONCE:
             return run(2)
-        guess = max((run(12) - run(2)) / 10, 1e-4)
-        count = int(np.clip(SECONDS / guess, 6, 1000))
+        estimate = max((run(12) - run(2)) / 10, 1e-4)
+        count = int(np.clip(SECONDS / estimate, 6, 1000))
         return float(np.median([(run(2 + count) - run(2)) / count for _ in range(3)]))
 
     def run_case(self, case: Case):
