@@ -105,23 +105,21 @@ MemoryRegion MemoryRegions::DescriptorRegion(uint64_t index) {
         builder_.SetInsertPoint(code_.entry->getTerminator());
         memory = DescriptorMemory(binding);
     }
-    MemoryRegion region;
-    region.base = memory;
-    region.known_size = uint64_t{binding.layout.count} * binding.layout.Stride();
-    region.size = builder_.getInt64(region.known_size);
-    region.bounds = Bounds::kClamped;
-    region.invariant = true;
-    region.scope = code_.scopes[3];
-    region.noalias = code_.noalias[3];
-    return region;
+    return InvariantRegion(memory, uint64_t{binding.layout.count} * binding.layout.Stride());
 }
 
 MemoryRegion MemoryRegions::PushRegion() {
-    MemoryRegion region;
-    region.base = code_.push_constants;
-    region.known_size = hal::kPushConstantBytes;
+    MemoryRegion region = InvariantRegion(code_.push_constants, hal::kPushConstantBytes);
     region.ends_exactly = true;
-    region.size = builder_.getInt64(region.known_size);
+    return region;
+}
+
+// What no kernel writes, of a size that is known.
+MemoryRegion MemoryRegions::InvariantRegion(Value* base, uint64_t bytes) {
+    MemoryRegion region;
+    region.base = base;
+    region.known_size = bytes;
+    region.size = builder_.getInt64(bytes);
     region.bounds = Bounds::kClamped;
     region.invariant = true;
     region.scope = code_.scopes[3];
@@ -142,16 +140,10 @@ MemoryRegion MemoryRegions::ConstantRegion() {
                                      llvm::GlobalValue::PrivateLinkage, data, "constant_data");
         constant_data_->setAlignment(llvm::Align(64));
     }
-    MemoryRegion region;
-    region.base = builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), constant_data_,
+    Value* base = builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), constant_data_,
                                                       hal::kSharedMemoryMargin);
-    region.known_size = kernel_.constant_data.size();
-    region.size = builder_.getInt64(region.known_size);
-    region.bounds = Bounds::kClamped;
+    MemoryRegion region = InvariantRegion(base, kernel_.constant_data.size());
     region.has_margins = true;
-    region.invariant = true;
-    region.scope = code_.scopes[3];
-    region.noalias = code_.noalias[3];
     return region;
 }
 

@@ -24,6 +24,7 @@ class MemoryRegions {
 
   private:
     llvm::Value* DescriptorMemory(const ir::Binding& binding);
+    MemoryRegion InvariantRegion(llvm::Value* base, uint64_t bytes);
     Descriptor LoadDescriptor(const ir::Binding& binding, llvm::Value* element);
     Descriptor LoadDescriptorLanes(const ir::Binding& binding, llvm::Value* elements);
     llvm::Value* LastElement(const ir::Binding& binding);  // i32
