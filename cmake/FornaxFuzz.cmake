@@ -69,7 +69,8 @@ function(fornax_fuzz name)
     add_dependencies(fuzzers ${name})
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
     fornax_fuzz_options(${name})
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer${FORNAX_FUZZ_CHECKS})
+    # The sanitisers' archives do not say of which functions the address is compared, and lld warns of each of their files.
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer${FORNAX_FUZZ_CHECKS} -Wl,--icf=none)
     # The instrumented objects come first, so the linker finds nothing missing that these libraries also define.
     foreach(library IN LISTS ARG_INSTRUMENT)
         fornax_instrument(${library})

@@ -67,7 +67,8 @@ endif()
 add_link_options(-Wl,--gc-sections -Wl,--as-needed)
 
 if(FORNAX_SANITIZE)
-    add_compile_options(-fsanitize=${FORNAX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    # Of debug information, reports need the lines.
+    add_compile_options(-fsanitize=${FORNAX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
     add_link_options(-fsanitize=${FORNAX_SANITIZE})
     if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
         # It reads a function's type from the bytes before its code; generated kernels have none.

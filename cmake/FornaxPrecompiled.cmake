@@ -60,9 +60,18 @@ function(fornax_precompiled_digest holder flavour)
     add_dependencies(${holder} ${holder}_digest)
 endfunction()
 
+# What begins with the headers of the tests: sanitised checks of GoogleTest's macros take the optimiser longer than the
+# tests run.
+function(fornax_test_options target flavour)
+    if(FORNAX_SANITIZE AND flavour MATCHES "test$")
+        target_compile_options(${target} PRIVATE -O0)
+    endif()
+endfunction()
+
 # fornax_precompiled(TARGET FLAVOUR): TARGET's files begin with the headers of the flavour; none for files that
 # are compiled for another processor, whose headers are others.
 function(fornax_precompiled target flavour)
+    fornax_test_options(${target} ${flavour})
     if(NOT FORNAX_PRECOMPILE OR flavour STREQUAL none)
         return()
     endif()
@@ -77,6 +86,7 @@ function(fornax_precompiled target flavour)
         # Not from ccache: it could be another checkout's, whose paths may be gone.
         set_target_properties(${holder} PROPERTIES CXX_COMPILER_LAUNCHER "")
         target_link_libraries(${holder} PRIVATE fornax::fmt ${FORNAX_PRECOMPILED_DEPS_${flavour}})
+        fornax_test_options(${holder} ${flavour})
         target_precompile_headers(${holder} PRIVATE ${FORNAX_PRECOMPILED_${flavour}})
         fornax_precompiled_digest(${holder} ${flavour})
     endif()
