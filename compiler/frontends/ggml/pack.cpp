@@ -17,6 +17,7 @@ using graph::ElementType;
 using graph::kPanelColumns;
 
 constexpr int64_t kWordBytes = 4;
+constexpr int64_t kFetchedBytes = 64;                       // what one prefetch brings
 constexpr int64_t kLineBytes = kPanelColumns * kWordBytes;  // a word of each column
 // Columns and words that are transposed together.
 constexpr int64_t kSquare = 4;
@@ -75,8 +76,8 @@ class Packer {
         const bool is_plain = type_.blocks == Blocks::kQ4_0 || type_.blocks == Blocks::kQ8_0;
         for (int64_t i = 0; i < blocks; ++i) {
             const uint8_t* block = first + i * type_.block_bytes;
-            if (has_next) {
-                Prefetch(block, row_bytes);
+            for (int64_t at = 0; has_next && at < type_.block_bytes; at += kFetchedBytes) {
+                Prefetch(block + at, row_bytes);
             }
             if (is_plain && columns == kPanelColumns) {
                 PutPlainBlocks(block, row_bytes, panel * blocks + i);
@@ -136,7 +137,8 @@ class Packer {
     // Whether a panel of as many columns follows.
     bool HasNext(int64_t panel) const { return (panel + 2) * kPanelColumns <= n_; }
 
-    // The lines at a place of the next panel's rows. Processors follow fewer streams by themselves.
+    // The lines at a place of the next panel's rows; blocks of 256 elements have several.
+    // Processors follow fewer streams by themselves.
     static void Prefetch(const uint8_t* place, int64_t row_bytes) {
         for (int64_t n = kPanelColumns; n < 2 * kPanelColumns; ++n) {
             __builtin_prefetch(place + n * row_bytes, 0, 2);
