@@ -1,9 +1,7 @@
 // Instructions that work component by component: arithmetic, comparisons, conversions, bits.
-#include <algorithm>
-#include <bit>
+#include "compiler/kernel/spirv/arithmetic.h"
 
-#include "base/half.h"
-#include "compiler/kernel/spirv/translator.h"
+#include <algorithm>
 
 namespace fornax::kernel::spirv {
 
@@ -74,18 +72,7 @@ constexpr Simple kSimple[] = {
 
 }  // namespace
 
-ir::ValueId Translator::Float(ir::Type type, double value) {
-    switch (type) {
-        case ir::Type::kF64:
-            return builder_.Const(type, std::bit_cast<uint64_t>(value));
-        case ir::Type::kF16:
-            return builder_.Const(type, FloatToHalf(static_cast<float>(value)));
-        default:
-            return builder_.Const(type, std::bit_cast<uint32_t>(static_cast<float>(value)));
-    }
-}
-
-Status Translator::Componentwise(const Inst& inst) {
+Status Arithmetic::Componentwise(const Inst& inst) {
     const auto* simple = std::ranges::find(kSimple, inst.op, &Simple::op);
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     const ir::Type scalar = types_.ScalarOf(*type);
@@ -94,7 +81,7 @@ Status Translator::Componentwise(const Inst& inst) {
     }
     std::vector<Tuple> operands;
     for (uint32_t id : inst.operands) {
-        FORNAX_ASSIGN_OR_RETURN(Tuple operand, UseTuple(inst, id));
+        FORNAX_ASSIGN_OR_RETURN(Tuple operand, values_.UseTuple(inst, id));
         operands.push_back(std::move(operand));
     }
     if (simple->swapped) {
@@ -122,13 +109,13 @@ Status Translator::Componentwise(const Inst& inst) {
                              ? Emit(ir::Op::kTrunc, scalar, {count})
                              : Emit(ir::Op::kZExt, scalar, {count}));
     }
-    return Define(inst, std::move(result));
+    return values_.Define(inst, std::move(result));
 }
 
-Status Translator::Convert(const Inst& inst) {
+Status Arithmetic::Convert(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    FORNAX_ASSIGN_OR_RETURN(Tuple source, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(const Type* source_type, ValueType(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple source, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* source_type, values_.ValueType(inst, inst[0]));
     // "Conversions to or from ... BFloat16KHR ... first convert the source value to IEEE754
     // binary32" (SPV_KHR_bfloat16), and then from there.
     const bool from_bfloat = types_.IsBFloat16(*source_type);
@@ -184,13 +171,13 @@ Status Translator::Convert(const Inst& inst) {
         }
         result.push_back(to_bfloat ? ToBFloat16(converted) : converted);
     }
-    return Define(inst, std::move(result));
+    return values_.Define(inst, std::move(result));
 }
 
 // Between vectors of different component counts, lower components hold lower bits (OpBitcast).
-Status Translator::Bitcast(const Inst& inst) {
+Status Arithmetic::Bitcast(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    FORNAX_ASSIGN_OR_RETURN(Tuple source, UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple source, values_.UseTuple(inst, inst[0]));
     const ir::Type to = types_.ScalarOf(*type);
     const ir::Type from = kernel_.type(source[0]);
     const uint32_t to_bits = ir::BitWidth(to);
@@ -229,13 +216,13 @@ Status Translator::Bitcast(const Inst& inst) {
             result.push_back(cast(bits, to));
         }
     }
-    return Define(inst, std::move(result));
+    return values_.Define(inst, std::move(result));
 }
 
-Status Translator::Select(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple condition, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple first, UseParts(inst, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple second, UseParts(inst, inst[2]));
+Status Arithmetic::Select(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple condition, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple first, values_.UseParts(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple second, values_.UseParts(inst, inst[2]));
     const size_t count = first.size();
     if (second.size() != count || (condition.size() != 1 && condition.size() != count)) {
         return Invalid(inst, "has operands that do not fit its result type");
@@ -250,23 +237,23 @@ Status Translator::Select(const Inst& inst) {
         }
         result.push_back(Emit(ir::Op::kSelect, kernel_.type(a), {choose, a, b}));
     }
-    return Define(inst, std::move(result));
+    return values_.Define(inst, std::move(result));
 }
 
-Status Translator::AnyAll(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple source, UseTuple(inst, inst[0]));
+Status Arithmetic::AnyAll(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple source, values_.UseTuple(inst, inst[0]));
     const ir::Op op = inst.op == Op::OpAny ? ir::Op::kOr : ir::Op::kAnd;
     ir::ValueId result = source[0];
     for (size_t i = 1; i < source.size(); ++i) {
         result = Emit(op, ir::Type::kBool, {result, source[i]});
     }
-    return Define(inst, {result});
+    return values_.Define(inst, {result});
 }
 
 // A structure of two values: all first results, then all second ones.
-Status Translator::TwoResults(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
+Status Arithmetic::TwoResults(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple a, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple b, values_.UseTuple(inst, inst[1]));
     ir::Op op = ir::Op::kUAddCarry;
     if (inst.op == Op::OpISubBorrow) {
         op = ir::Op::kUSubBorrow;
@@ -288,12 +275,12 @@ Status Translator::TwoResults(const Inst& inst) {
         second.push_back(kernel_.inst(id).results[1]);
     }
     first.insert(first.end(), second.begin(), second.end());
-    return Define(inst, std::move(first));
+    return values_.Define(inst, std::move(first));
 }
 
-Status Translator::VectorTimesScalar(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple vector, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId scalar, UseScalar(inst, inst[1]));
+Status Arithmetic::VectorTimesScalar(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple vector, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId scalar, values_.UseScalar(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     if (types_.IsBFloat16(*type)) {
         return Unsupported(inst, "multiplies bfloat16, which has no arithmetic");
@@ -304,12 +291,12 @@ Status Translator::VectorTimesScalar(const Inst& inst) {
     for (ir::ValueId& component : vector) {
         component = Emit(op, kernel_.type(component), {component, scalar}, flags);
     }
-    return Define(inst, std::move(vector));
+    return values_.Define(inst, std::move(vector));
 }
 
-Status Translator::Shift(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple base, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple amount, UseTuple(inst, inst[1]));
+Status Arithmetic::Shift(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple base, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple amount, values_.UseTuple(inst, inst[1]));
     if (base.size() != amount.size()) {
         return Invalid(inst, "has operands that do not fit its result type");
     }
@@ -319,20 +306,20 @@ Status Translator::Shift(const Inst& inst) {
     for (size_t i = 0; i < base.size(); ++i) {
         base[i] = Emit(op, kernel_.type(base[i]), {base[i], amount[i]});
     }
-    return Define(inst, std::move(base));
+    return values_.Define(inst, std::move(base));
 }
 
-Status Translator::BitField(const Inst& inst) {
+Status Arithmetic::BitField(const Inst& inst) {
     const bool insert = inst.op == Op::OpBitFieldInsert;
-    FORNAX_ASSIGN_OR_RETURN(Tuple base, UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple base, values_.UseTuple(inst, inst[0]));
     const size_t rest = insert ? 2 : 1;
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId offset, UseScalar(inst, inst[rest]));
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId count, UseScalar(inst, inst[rest + 1]));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId offset, values_.UseScalar(inst, inst[rest]));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId count, values_.UseScalar(inst, inst[rest + 1]));
     offset = ToI32(offset, false);
     count = ToI32(count, false);
     Tuple inserted;
     if (insert) {
-        FORNAX_ASSIGN_OR_RETURN(inserted, UseTuple(inst, inst[1]));
+        FORNAX_ASSIGN_OR_RETURN(inserted, values_.UseTuple(inst, inst[1]));
         if (inserted.size() != base.size()) {
             return Invalid(inst, "has operands that do not fit its result type");
         }
@@ -347,7 +334,7 @@ Status Translator::BitField(const Inst& inst) {
             base[i] = Emit(ir::Op::kBitFieldUExtract, type, {base[i], offset, count});
         }
     }
-    return Define(inst, std::move(base));
+    return values_.Define(inst, std::move(base));
 }
 
 }  // namespace fornax::kernel::spirv

@@ -1,7 +1,7 @@
 // Atomics on buffers, texels, workgroup memory and device addresses. Scopes and semantics ask for
 // nothing more than the IR's atomics give: each is one access in a single order of all of its
 // address, and none is moved over another memory access.
-#include "compiler/kernel/spirv/translator.h"
+#include "compiler/kernel/spirv/atomics.h"
 
 namespace fornax::kernel::spirv {
 
@@ -61,14 +61,14 @@ AtomicForm FormOf(Op op) {
 
 }  // namespace
 
-Status Translator::Atomic(const Inst& inst) {
+Status Atomics::Atomic(const Inst& inst) {
     const AtomicForm form = FormOf(inst.op);
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, values_.UsePointer(inst, inst[0]));
     if (pointer.untyped) {
-        FORNAX_ASSIGN_OR_RETURN(const Type* type, inst.type != 0
-                                                      ? TypeOf(inst, inst.type)
-                                                      : ValueType(inst, inst[form.value_at]));
-        FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, type->id));
+        FORNAX_ASSIGN_OR_RETURN(const Type* type,
+                                inst.type != 0 ? TypeOf(inst, inst.type)
+                                               : values_.ValueType(inst, inst[form.value_at]));
+        FORNAX_RETURN_IF_ERROR(places_.Retype(inst, pointer, type->id));
     }
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));
     const ir::Type scalar = type->scalar;
@@ -92,17 +92,18 @@ Status Translator::Atomic(const Inst& inst) {
     }
     std::vector<ir::ValueId> operands;
     if (buffer) {
-        operands.push_back(BufferOf(pointer));
+        operands.push_back(access_.BufferOf(pointer));
     }
-    operands.push_back(ByteOffset(pointer, pointer.const_offset));
+    operands.push_back(places_.ByteOffset(pointer, pointer.const_offset));
     if (form.value_at == 0) {
         operands.push_back(builder_.Const(scalar, form.by_one ? 1 : 0));
     } else {
-        FORNAX_ASSIGN_OR_RETURN(ir::ValueId value, UseScalar(inst, inst[form.value_at]));
+        FORNAX_ASSIGN_OR_RETURN(ir::ValueId value, values_.UseScalar(inst, inst[form.value_at]));
         operands.push_back(value);
     }
     if (form.op == ir::AtomicOp::kCompareExchange) {
-        FORNAX_ASSIGN_OR_RETURN(ir::ValueId comparand, UseScalar(inst, inst[form.value_at + 1]));
+        FORNAX_ASSIGN_OR_RETURN(ir::ValueId comparand,
+                                values_.UseScalar(inst, inst[form.value_at + 1]));
         operands.push_back(comparand);
         if (kernel_.type(comparand) != scalar) {
             return Invalid(inst, "has a comparator of another type than its pointer's");
@@ -115,35 +116,36 @@ Status Translator::Atomic(const Inst& inst) {
                       : shared ? ir::Op::kAtomicShared
                                : ir::Op::kAtomicGlobal;
     ir::InstId atomic = builder_.Append(op, operands, {&scalar, 1}, static_cast<uint64_t>(form.op));
-    return inst.result != 0 ? Define(inst, {kernel_.inst(atomic).results[0]}) : OkStatus();
+    return inst.result != 0 ? values_.Define(inst, {kernel_.inst(atomic).results[0]}) : OkStatus();
 }
 
 // A pointer to a texel of one component, for atomics.
-Status Translator::TexelPointer(const Inst& inst) {
+Status Atomics::TexelPointer(const Inst& inst) {
     // SPV_EXT_descriptor_heap: the type of an untyped pointer's image comes first.
     const size_t base = inst.op == Op::OpUntypedImageTexelPointerEXT ? 1 : 0;
-    FORNAX_ASSIGN_OR_RETURN(Pointer place, UsePointer(inst, inst[base]));
+    FORNAX_ASSIGN_OR_RETURN(Pointer place, values_.UsePointer(inst, inst[base]));
     if (place.space == Pointer::Space::kHeap) {
-        FORNAX_RETURN_IF_ERROR(LoadHeapDescriptor(inst, place, inst[0]));
+        FORNAX_RETURN_IF_ERROR(heaps_.LoadHeapDescriptor(inst, place, inst[0]));
     }
-    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImageAt(inst, std::move(place)));
-    FORNAX_ASSIGN_OR_RETURN(const Tuple coordinates, TexelCoordinates(inst, image, inst[base + 1]));
+    FORNAX_ASSIGN_OR_RETURN(const Image image, images_.UseImageAt(inst, std::move(place)));
+    FORNAX_ASSIGN_OR_RETURN(const Tuple coordinates,
+                            images_.TexelCoordinates(inst, image, inst[base + 1]));
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
     if (result->kind != Type::Kind::kPointer || !image.storage || !image.known_format) {
         return Invalid(inst, "does not point into a storage image of a known format");
     }
     const bool wide = image.component == ir::Type::kI64;
     const TexelLayout layout = wide ? TexelLayout::k32x2 : TexelLayout::k32;
-    if (KnownLayout(image) != layout) {
+    if (images_.KnownLayout(image) != layout) {
         return Unsupported(inst,
                            "points to texels that are neither 32-bit integers or floats nor "
                            "64-bit integers");
     }
     ValueId sample;
     if (image.multisampled) {
-        FORNAX_ASSIGN_OR_RETURN(sample, UseScalar(inst, inst[base + 2]));
+        FORNAX_ASSIGN_OR_RETURN(sample, values_.UseScalar(inst, inst[base + 2]));
     }
-    FORNAX_ASSIGN_OR_RETURN(sample, SampleNumber(inst, image, sample));
+    FORNAX_ASSIGN_OR_RETURN(sample, images_.SampleNumber(inst, image, sample));
     Pointer pointer;
     pointer.space = Pointer::Space::kBuffer;
     pointer.type = result->element;
@@ -153,16 +155,17 @@ Status Translator::TexelPointer(const Inst& inst) {
     pointer.nonuniform = image.pointer.nonuniform;
     pointer.is_volatile = image.pointer.is_volatile;
     pointer.align = wide ? 8 : 4;
-    const ImageCode::Texel texel = TexelPlace(image, coordinates, {}, sample, pointer.guard);
+    const ImageCode::Texel texel =
+        images_.TexelPlace(image, coordinates, {}, sample, pointer.guard);
     pointer.offset = ImageCode(builder_).TexelOffset(texel, layout);
-    return DefinePointer(inst, std::move(pointer));
+    return values_.DefinePointer(inst, std::move(pointer));
 }
 
 // An atomic on a texel that may be outside of its image gives 0 then, and does nothing.
-Status Translator::GuardedAtomic(const Inst& inst, Handler handler) {
-    FORNAX_ASSIGN_OR_RETURN(const Pointer pointer, UsePointer(inst, inst[0]));
+Status Atomics::GuardedAtomic(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Pointer pointer, values_.UsePointer(inst, inst[0]));
     if (!pointer.guard.valid()) {
-        return (this->*handler)(inst);
+        return Atomic(inst);
     }
     std::vector<ir::Type> types;
     if (inst.result != 0) {
@@ -176,10 +179,10 @@ Status Translator::GuardedAtomic(const Inst& inst, Handler handler) {
     kernel_.inst(branch).blocks = {then_block, else_block};
     const ir::BlockId before = builder_.block();
     builder_.SetBlock(then_block);
-    FORNAX_RETURN_IF_ERROR((this->*handler)(inst));
+    FORNAX_RETURN_IF_ERROR(Atomic(inst));
     Tuple inner;
     if (inst.result != 0) {
-        inner = frame_->values.at(inst.result).scalars;
+        inner = code_.frame->values.at(inst.result).scalars;
     }
     builder_.Append(ir::Op::kYield, inner, {});
     builder_.SetBlock(else_block);
@@ -188,12 +191,12 @@ Status Translator::GuardedAtomic(const Inst& inst, Handler handler) {
     if (inst.result == 0) {
         return OkStatus();
     }
-    // What the handler defined is the result inside; outside it is the branch's.
-    Value& value = frame_->values.at(inst.result);
+    // What Atomic defined is the result inside; outside it is the branch's.
+    Value& value = code_.frame->values.at(inst.result);
     value.scalars = kernel_.inst(branch).results;
     value.block = before;
-    if (auto home = frame_->homes.find(inst.result); home != frame_->homes.end()) {
-        StoreHome(value, home->second);
+    if (auto home = code_.frame->homes.find(inst.result); home != code_.frame->homes.end()) {
+        values_.StoreHome(value, home->second);
     }
     return OkStatus();
 }

@@ -115,7 +115,7 @@ constexpr spv::Capability kCapabilities[] = {
 }  // namespace
 
 Status Translator::CheckCapabilities() {
-    for (const Inst& inst : module_.globals()) {
+    for (const Inst& inst : code_.module.globals()) {
         if (inst.op == Op::OpCapability) {
             auto capability = static_cast<spv::Capability>(inst[0]);
             if (!std::ranges::count(kCapabilities, capability)) {

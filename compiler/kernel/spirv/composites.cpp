@@ -1,21 +1,20 @@
 // Composites: tuples of scalars in declaration order. Matrices are column after column.
-#include <algorithm>
+#include "compiler/kernel/spirv/composites.h"
 
-#include "compiler/kernel/spirv/translator.h"
+#include <algorithm>
 
 namespace fornax::kernel::spirv {
 
-using spv::Op;
-
-Status Translator::CompositeConstruct(const Inst& inst) {
+Status Composites::CompositeConstruct(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
-    if (std::ranges::any_of(inst.operands, [&](uint32_t id) { return HasLargeValue(id); })) {
-        return ConstructLarge(inst, *type);
+    if (std::ranges::any_of(inst.operands,
+                            [&](uint32_t id) { return values_.HasLargeValue(id); })) {
+        return large_.ConstructLarge(inst, *type);
     }
     Tuple tuple;
     for (uint32_t id : inst.operands) {
-        FORNAX_ASSIGN_OR_RETURN(Tuple part, UseParts(inst, id));
+        FORNAX_ASSIGN_OR_RETURN(Tuple part, values_.UseParts(inst, id));
         tuple.insert(tuple.end(), part.begin(), part.end());
         if (tuple.size() > type->scalars) {
             break;
@@ -25,11 +24,11 @@ Status Translator::CompositeConstruct(const Inst& inst) {
     if (type->kind == Type::Kind::kCooperativeMatrix && inst.size() == 1 && tuple.size() == 1) {
         tuple.assign(type->scalars, tuple[0]);
     }
-    return Define(inst, std::move(tuple));
+    return values_.Define(inst, std::move(tuple));
 }
 
 // Where the part that literal indices lead to begins, and its type.
-Result<std::pair<uint64_t, const Type*>> Translator::Locate(const Inst& inst,
+Result<std::pair<uint64_t, const Type*>> Composites::Locate(const Inst& inst,
                                                             const Type& type,
                                                             std::span<const uint32_t> indices) {
     uint64_t first = 0;
@@ -53,40 +52,40 @@ Result<std::pair<uint64_t, const Type*>> Translator::Locate(const Inst& inst,
     return std::make_pair(first, at);
 }
 
-Status Translator::CompositeExtract(const Inst& inst) {
-    if (HasLargeValue(inst[0])) {
-        FORNAX_ASSIGN_OR_RETURN(const Value whole, Use(inst, inst[0]));
-        return ExtractLarge(inst, *whole.pointer);
+Status Composites::CompositeExtract(const Inst& inst) {
+    if (values_.HasLargeValue(inst[0])) {
+        FORNAX_ASSIGN_OR_RETURN(const Value whole, values_.Use(inst, inst[0]));
+        return large_.ExtractLarge(inst, *whole.pointer);
     }
-    FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple source, UseParts(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, values_.ValueType(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple source, values_.UseParts(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(auto part, Locate(inst, *type, inst.operands.subspan(1)));
     if (part.first + part.second->scalars > source.size()) {
         return Invalid(inst, "has an index that its composite does not have");
     }
     auto begin = source.begin() + static_cast<ptrdiff_t>(part.first);
-    return Define(inst, Tuple(begin, begin + static_cast<ptrdiff_t>(part.second->scalars)));
+    return values_.Define(inst, Tuple(begin, begin + static_cast<ptrdiff_t>(part.second->scalars)));
 }
 
-Status Translator::CompositeInsert(const Inst& inst) {
-    if (HasLargeValue(inst[1])) {
-        FORNAX_ASSIGN_OR_RETURN(const Value whole, Use(inst, inst[1]));
-        return InsertLarge(inst, *whole.pointer);
+Status Composites::CompositeInsert(const Inst& inst) {
+    if (values_.HasLargeValue(inst[1])) {
+        FORNAX_ASSIGN_OR_RETURN(const Value whole, values_.Use(inst, inst[1]));
+        return large_.InsertLarge(inst, *whole.pointer);
     }
-    FORNAX_ASSIGN_OR_RETURN(Tuple object, UseParts(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple composite, UseParts(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple object, values_.UseParts(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, values_.ValueType(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple composite, values_.UseParts(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(auto part, Locate(inst, *type, inst.operands.subspan(2)));
     if (part.second->scalars != object.size() || part.first + object.size() > composite.size()) {
         return Invalid(inst, "has an object of another type than the part that it replaces");
     }
     std::ranges::copy(object, composite.begin() + static_cast<ptrdiff_t>(part.first));
-    return Define(inst, std::move(composite));
+    return values_.Define(inst, std::move(composite));
 }
 
-Status Translator::VectorShuffle(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple all, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple second, UseTuple(inst, inst[1]));
+Status Composites::VectorShuffle(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple all, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple second, values_.UseTuple(inst, inst[1]));
     all.insert(all.end(), second.begin(), second.end());
     Tuple result;
     for (uint32_t index : inst.operands.subspan(2)) {
@@ -100,34 +99,19 @@ Status Translator::VectorShuffle(const Inst& inst) {
                                      std::to_string(all.size()));
         }
     }
-    return Define(inst, std::move(result));
+    return values_.Define(inst, std::move(result));
 }
 
-ir::ValueId Translator::SelectComponent(std::span<const ir::ValueId> components,
-                                        ir::ValueId index) {
-    uint64_t known = 0;
-    if (kernel_.IsConst(index, &known)) {
-        return components[std::min<uint64_t>(known, components.size() - 1)];
-    }
-    ir::ValueId result = components[0];
-    const ir::Type type = kernel_.type(index);
-    for (size_t i = 1; i < components.size(); ++i) {
-        ir::ValueId here = Emit(ir::Op::kIEq, ir::Type::kBool, {index, builder_.Const(type, i)});
-        result = Emit(ir::Op::kSelect, kernel_.type(result), {here, components[i], result});
-    }
-    return result;
+Status Composites::VectorExtractDynamic(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple vector, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, values_.UseScalar(inst, inst[1]));
+    return values_.Define(inst, {SelectComponent(vector, index)});
 }
 
-Status Translator::VectorExtractDynamic(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple vector, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, inst[1]));
-    return Define(inst, {SelectComponent(vector, index)});
-}
-
-Status Translator::VectorInsertDynamic(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple vector, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId component, UseScalar(inst, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, inst[2]));
+Status Composites::VectorInsertDynamic(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple vector, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId component, values_.UseScalar(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, values_.UseScalar(inst, inst[2]));
     if (kernel_.type(component) != kernel_.type(vector[0])) {
         return Invalid(inst, "has a component of another type than its vector's");
     }
@@ -136,12 +120,12 @@ Status Translator::VectorInsertDynamic(const Inst& inst) {
         ir::ValueId here = Emit(ir::Op::kIEq, ir::Type::kBool, {index, builder_.Const(type, i)});
         vector[i] = Emit(ir::Op::kSelect, kernel_.type(component), {here, component, vector[i]});
     }
-    return Define(inst, std::move(vector));
+    return values_.Define(inst, std::move(vector));
 }
 
-Status Translator::Transpose(const Inst& inst) {
+Status Composites::Transpose(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    FORNAX_ASSIGN_OR_RETURN(Tuple matrix, UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple matrix, values_.UseTuple(inst, inst[0]));
     if (type->kind != Type::Kind::kMatrix || matrix.size() != type->scalars) {
         return Invalid(inst, "does not have a matrix type");
     }
@@ -153,25 +137,13 @@ Status Translator::Transpose(const Inst& inst) {
             result.push_back(matrix[r * columns + c]);
         }
     }
-    return Define(inst, std::move(result));
+    return values_.Define(inst, std::move(result));
 }
 
-ir::ValueId Translator::DotOf(std::span<const ir::ValueId> a,
-                              std::span<const ir::ValueId> b,
-                              uint8_t flags) {
-    const ir::Type type = kernel_.type(a[0]);
-    ir::ValueId sum = Emit(ir::Op::kFMul, type, {a[0], b[0]}, flags);
-    for (size_t i = 1; i < a.size(); ++i) {
-        ir::ValueId product = Emit(ir::Op::kFMul, type, {a[i], b[i]}, flags);
-        sum = Emit(ir::Op::kFAdd, type, {sum, product}, flags);
-    }
-    return sum;
-}
-
-Status Translator::Dot(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[0]));
+Status Composites::Dot(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple a, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple b, values_.UseTuple(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, values_.ValueType(inst, inst[0]));
     if (types_.IsBFloat16(*type) && a.size() == b.size()) {
         // SPV_KHR_bfloat16: products and sums are those of binary32, and rounded once at the end.
         for (Tuple* operand : {&a, &b}) {
@@ -179,21 +151,21 @@ Status Translator::Dot(const Inst& inst) {
                 value = FromBFloat16(value);
             }
         }
-        return Define(inst, {ToBFloat16(DotOf(a, b, FloatFlags(inst.result)))});
+        return values_.Define(inst, {ToBFloat16(DotOf(a, b, FloatFlags(inst.result)))});
     }
     if (a.size() != b.size() || !ir::IsFloat(kernel_.type(a[0]))) {
         return Invalid(inst, "has operands that are no float vectors of one type");
     }
-    return Define(inst, {DotOf(a, b, FloatFlags(inst.result))});
+    return values_.Define(inst, {DotOf(a, b, FloatFlags(inst.result))});
 }
 
 // matrix * vector, vector * matrix and matrix * matrix are one loop over the columns of the right
 // operand (a vector is one column) and the rows of the left one (a vector is one row).
-Status Translator::MatrixTimes(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(const Type* left_type, ValueType(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(const Type* right_type, ValueType(inst, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple left, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple right, UseTuple(inst, inst[1]));
+Status Composites::MatrixTimes(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Type* left_type, values_.ValueType(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* right_type, values_.ValueType(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple left, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple right, values_.UseTuple(inst, inst[1]));
     const bool left_matrix = left_type->kind == Type::Kind::kMatrix;
     const bool right_matrix = right_type->kind == Type::Kind::kMatrix;
     const uint32_t rows = left_matrix ? types_.Get(left_type->element).count : 1;
@@ -213,12 +185,12 @@ Status Translator::MatrixTimes(const Inst& inst) {
             result.push_back(DotOf(row, {right.data() + size_t{c} * inner, inner}, flags));
         }
     }
-    return Define(inst, std::move(result));
+    return values_.Define(inst, std::move(result));
 }
 
-Status Translator::OuterProduct(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
+Status Composites::OuterProduct(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple a, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple b, values_.UseTuple(inst, inst[1]));
     const uint8_t flags = FloatFlags(inst.result);
     Tuple result;
     for (ir::ValueId column : b) {
@@ -226,7 +198,7 @@ Status Translator::OuterProduct(const Inst& inst) {
             result.push_back(Emit(ir::Op::kFMul, kernel_.type(row), {row, column}, flags));
         }
     }
-    return Define(inst, std::move(result));
+    return values_.Define(inst, std::move(result));
 }
 
 }  // namespace fornax::kernel::spirv

@@ -4,6 +4,8 @@
 // to the merge block or continue target of a construct around is a jump out of the tree's blocks. A
 // block that several blocks without a merge reach (a switch case that others fall into) is
 // translated once for each. Phis go through private memory, which is promoted to values later.
+#include "compiler/kernel/spirv/control_flow.h"
+
 #include <algorithm>
 
 #include "compiler/kernel/spirv/translator.h"
@@ -22,7 +24,7 @@ bool HasNoMeaning(const Module& module, const Inst& inst) {
 
 }  // namespace
 
-Status Translator::LoadPhis(const Block& block) {
+Status ControlFlow::LoadPhis(const Block& block) {
     for (uint32_t i = block.first; i < block.end; ++i) {
         const Inst& inst = module_.insts()[i];
         if (HasNoMeaning(module_, inst)) {
@@ -31,7 +33,7 @@ Status Translator::LoadPhis(const Block& block) {
         if (inst.op != Op::OpPhi) {
             break;
         }
-        std::vector<uint32_t>& locals = frame_->phi_locals[inst.result];
+        std::vector<uint32_t>& locals = code_.frame->phi_locals[inst.result];
         if (locals.empty()) {
             FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
             if (type->kind == Type::Kind::kPointer && type->scalars == 0) {
@@ -48,14 +50,14 @@ Status Translator::LoadPhis(const Block& block) {
         for (uint32_t local : locals) {
             tuple.push_back(LoadLocal(local));
         }
-        FORNAX_RETURN_IF_ERROR(Define(inst, std::move(tuple)));
+        FORNAX_RETURN_IF_ERROR(values_.Define(inst, std::move(tuple)));
     }
     return OkStatus();
 }
 
-Status Translator::StorePhis(uint32_t from, uint32_t label) {
-    auto found = frame_->function->blocks.find(label);
-    if (found == frame_->function->blocks.end()) {
+Status ControlFlow::StorePhis(uint32_t from, uint32_t label) {
+    auto found = code_.frame->function->blocks.find(label);
+    if (found == code_.frame->function->blocks.end()) {
         return Error{ErrorCode::kInvalidArgument,
                      "A branch names id " + std::to_string(label) + ", which is no block."};
     }
@@ -76,8 +78,8 @@ Status Translator::StorePhis(uint32_t from, uint32_t label) {
             if (inst[k + 1] != from) {
                 continue;
             }
-            FORNAX_ASSIGN_OR_RETURN(Tuple source, UseParts(inst, inst[k]));
-            std::vector<uint32_t>& locals = frame_->phi_locals[inst.result];
+            FORNAX_ASSIGN_OR_RETURN(Tuple source, values_.UseParts(inst, inst[k]));
+            std::vector<uint32_t>& locals = code_.frame->phi_locals[inst.result];
             if (locals.empty()) {
                 for (ir::ValueId scalar : source) {
                     locals.push_back(NewLocal(kernel_.type(scalar)));
@@ -101,7 +103,7 @@ Status Translator::StorePhis(uint32_t from, uint32_t label) {
     return OkStatus();
 }
 
-const Translator::Jump* Translator::FindJump(uint32_t label) const {
+const ControlFlow::Jump* ControlFlow::FindJump(uint32_t label) const {
     for (auto it = jumps_.rbegin(); it != jumps_.rend(); ++it) {
         if (it->label == label) {
             return &*it;
@@ -110,7 +112,7 @@ const Translator::Jump* Translator::FindJump(uint32_t label) const {
     return nullptr;
 }
 
-Status Translator::EmitJump(const Inst& inst, const Jump& jump) {
+Status ControlFlow::EmitJump(const Inst& inst, const Jump& jump) {
     ir::Op op = ir::Op::kExit;
     const ir::InstId parent = kernel_.block(builder_.block()).parent;
     switch (jump.kind) {
@@ -138,11 +140,11 @@ Status Translator::EmitJump(const Inst& inst, const Jump& jump) {
 
 // A block may be translated several times, but not on its own path, which would never end, and not
 // so often that a small module takes long.
-Status Translator::CountRepeat(uint32_t label, const Block& block) {
-    if (frame_->translated.insert(label).second) {
+Status ControlFlow::CountRepeat(uint32_t label, const Block& block) {
+    if (code_.frame->translated.insert(label).second) {
         return OkStatus();
     }
-    if (frame_->on_path.contains(label)) {
+    if (code_.frame->on_path.contains(label)) {
         return Error{ErrorCode::kInvalidArgument, "Control flow comes back to block " +
                                                       std::to_string(label) +
                                                       ", which is no loop header."};
@@ -157,8 +159,8 @@ Status Translator::CountRepeat(uint32_t label, const Block& block) {
     return OkStatus();
 }
 
-Status Translator::From(uint32_t from, uint32_t label) {
-    const size_t path_length = frame_->path.size();
+Status ControlFlow::From(uint32_t from, uint32_t label) {
+    const size_t path_length = code_.frame->path.size();
     if (++nesting_ > kReaderLimits.nesting) {
         return Error{ErrorCode::kUnsupported,
                      "The shader nests control flow deeper than the limit of " +
@@ -166,7 +168,7 @@ Status Translator::From(uint32_t from, uint32_t label) {
     }
     while (label != 0) {
         FORNAX_RETURN_IF_ERROR(StorePhis(from, label));
-        const Block& block = frame_->function->blocks.at(label);
+        const Block& block = code_.frame->function->blocks.at(label);
         if (block.first >= block.end) {
             return Error{ErrorCode::kInvalidArgument,
                          "Block " + std::to_string(label) + " is empty."};
@@ -176,8 +178,8 @@ Status Translator::From(uint32_t from, uint32_t label) {
             break;
         }
         FORNAX_RETURN_IF_ERROR(CountRepeat(label, block));
-        frame_->path.push_back(label);
-        frame_->on_path.insert(label);
+        code_.frame->path.push_back(label);
+        code_.frame->on_path.insert(label);
         // Instructions are bounded; blocks without any are here.
         if (++walked_blocks_ > kReaderLimits.instructions) {
             return Error{ErrorCode::kUnsupported,
@@ -200,15 +202,15 @@ Status Translator::From(uint32_t from, uint32_t label) {
         from = next_from;
         label = next;
     }
-    while (frame_->path.size() > path_length) {
-        frame_->on_path.erase(frame_->path.back());
-        frame_->path.pop_back();
+    while (code_.frame->path.size() > path_length) {
+        code_.frame->on_path.erase(code_.frame->path.back());
+        code_.frame->path.pop_back();
     }
     --nesting_;
     return OkStatus();
 }
 
-Status Translator::Side(ir::BlockId block, uint32_t from, uint32_t label) {
+Status ControlFlow::Side(ir::BlockId block, uint32_t from, uint32_t label) {
     const ir::BlockId before = builder_.block();
     builder_.SetBlock(block);
     FORNAX_RETURN_IF_ERROR(From(from, label));
@@ -219,7 +221,7 @@ Status Translator::Side(ir::BlockId block, uint32_t from, uint32_t label) {
     return OkStatus();
 }
 
-Status Translator::Loop(uint32_t header, const Block& block, const Inst& merge, uint32_t& next) {
+Status ControlFlow::Loop(uint32_t header, const Block& block, const Inst& merge, uint32_t& next) {
     const uint32_t merge_label = merge[0];
     const uint32_t continue_label = merge[1];
     const ir::InstId loop = builder_.Append(ir::Op::kLoop, {}, {});
@@ -259,7 +261,7 @@ Status Translator::Loop(uint32_t header, const Block& block, const Inst& merge, 
     return OkStatus();
 }
 
-Status Translator::Contents(uint32_t label, const Block& block, uint32_t& next, uint32_t& from) {
+Status ControlFlow::Contents(uint32_t label, const Block& block, uint32_t& next, uint32_t& from) {
     FORNAX_RETURN_IF_ERROR(LoadPhis(block));
     uint32_t merge = 0;
     for (uint32_t i = block.first; i < block.end; ++i) {
@@ -283,17 +285,17 @@ Status Translator::Contents(uint32_t label, const Block& block, uint32_t& next, 
                 builder_.Append(ir::Op::kUnreachable, {}, {});
                 return OkStatus();
             default:
-                FORNAX_RETURN_IF_ERROR(Instruction(inst));
+                FORNAX_RETURN_IF_ERROR(translator_.Instruction(inst));
         }
     }
     return Error{ErrorCode::kInvalidArgument, "Block " + std::to_string(label) + " has no end."};
 }
 
-Status Translator::Branch(const Inst& inst,
-                          uint32_t label,
-                          uint32_t merge,
-                          uint32_t& next,
-                          uint32_t& from) {
+Status ControlFlow::Branch(const Inst& inst,
+                           uint32_t label,
+                           uint32_t merge,
+                           uint32_t& next,
+                           uint32_t& from) {
     if (inst.op == Op::OpBranchConditional) {
         return Conditional(inst, label, merge, next, from);
     }
@@ -305,12 +307,12 @@ Status Translator::Branch(const Inst& inst,
     return OkStatus();
 }
 
-Status Translator::Conditional(const Inst& inst,
-                               uint32_t label,
-                               uint32_t merge,
-                               uint32_t& next,
-                               uint32_t& from) {
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId condition, UseScalar(inst, inst[0]));
+Status ControlFlow::Conditional(const Inst& inst,
+                                uint32_t label,
+                                uint32_t merge,
+                                uint32_t& next,
+                                uint32_t& from) {
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId condition, values_.UseScalar(inst, inst[0]));
     if (kernel_.type(condition) != ir::Type::kBool) {
         return Invalid(inst, "has a condition that is no boolean");
     }
@@ -358,15 +360,15 @@ Status Translator::Conditional(const Inst& inst,
     return OkStatus();
 }
 
-Status Translator::Switch(const Inst& inst,
-                          uint32_t label,
-                          uint32_t merge,
-                          uint32_t& next,
-                          uint32_t& from) {
+Status ControlFlow::Switch(const Inst& inst,
+                           uint32_t label,
+                           uint32_t merge,
+                           uint32_t& next,
+                           uint32_t& from) {
     if (merge == 0) {
         return Unsupported(inst, "has no merge block");
     }
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId selector, UseScalar(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId selector, values_.UseScalar(inst, inst[0]));
     const ir::Type type = kernel_.type(selector);
     if (!ir::IsInteger(type)) {
         return Invalid(inst, "has a selector that is no integer");
@@ -420,29 +422,29 @@ Status Translator::Switch(const Inst& inst,
     return OkStatus();
 }
 
-Status Translator::Return(const Inst& inst) {
-    if (!frame_->return_scope.valid()) {
+Status ControlFlow::Return(const Inst& inst) {
+    if (!code_.frame->return_scope.valid()) {
         builder_.Append(ir::Op::kReturn, {}, {});
         return OkStatus();
     }
-    if (inst.op == Op::OpReturnValue && frame_->return_place) {
-        FORNAX_RETURN_IF_ERROR(StoreValue(inst, *frame_->return_place, inst[0]));
+    if (inst.op == Op::OpReturnValue && code_.frame->return_place) {
+        FORNAX_RETURN_IF_ERROR(large_.StoreValue(inst, *code_.frame->return_place, inst[0]));
     } else if (inst.op == Op::OpReturnValue) {
-        FORNAX_ASSIGN_OR_RETURN(Tuple value, UseParts(inst, inst[0]));
-        if (value.size() != frame_->return_locals.size()) {
+        FORNAX_ASSIGN_OR_RETURN(Tuple value, values_.UseParts(inst, inst[0]));
+        if (value.size() != code_.frame->return_locals.size()) {
             return Invalid(inst, "returns a value of another type than its function's");
         }
         for (size_t i = 0; i < value.size(); ++i) {
-            if (kernel_.locals[frame_->return_locals[i]].type != kernel_.type(value[i])) {
+            if (kernel_.locals[code_.frame->return_locals[i]].type != kernel_.type(value[i])) {
                 return Invalid(inst, "returns a value of another type than its function's");
             }
-            StoreLocal(frame_->return_locals[i], value[i]);
+            StoreLocal(code_.frame->return_locals[i], value[i]);
         }
     }
-    return EmitJump(inst, {0, Jump::Kind::kMerge, frame_->return_scope});
+    return EmitJump(inst, {0, Jump::Kind::kMerge, code_.frame->return_scope});
 }
 
-Status Translator::Call(const Inst& inst) {
+Status ControlFlow::Call(const Inst& inst) {
     const Function* function = module_.FindFunction(inst[0]);
     if (!function || function->entry_label == 0) {
         return Invalid(
@@ -451,10 +453,10 @@ Status Translator::Call(const Inst& inst) {
     if (function->params.size() != inst.size() - 1) {
         return Invalid(inst, "has another number of arguments than its function");
     }
-    if (std::ranges::count(call_stack_, function->id)) {
+    if (std::ranges::count(code_.call_stack, function->id)) {
         return Invalid(inst, "makes a function call itself");
     }
-    if (call_stack_.size() >= kReaderLimits.nesting) {
+    if (code_.call_stack.size() >= kReaderLimits.nesting) {
         return Unsupported(
             inst, "nests calls deeper than the limit of " + std::to_string(kReaderLimits.nesting));
     }
@@ -464,7 +466,7 @@ Status Translator::Call(const Inst& inst) {
     callee.function = function;
     std::vector<Value> arguments;
     for (size_t i = 0; i < function->params.size(); ++i) {
-        FORNAX_ASSIGN_OR_RETURN(Value argument, Use(inst, inst[i + 1]));
+        FORNAX_ASSIGN_OR_RETURN(Value argument, values_.Use(inst, inst[i + 1]));
         arguments.push_back(std::move(argument));
     }
     const ir::InstId scope = builder_.Append(ir::Op::kScope, {}, {});
@@ -480,8 +482,8 @@ Status Translator::Call(const Inst& inst) {
         }
         FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *result));
         std::vector<ir::Type> scalar_types;
-        if (IsLarge(*result)) {
-            FORNAX_ASSIGN_OR_RETURN(callee.return_place, NewLargePlace(inst, *result));
+        if (large_.IsLarge(*result)) {
+            FORNAX_ASSIGN_OR_RETURN(callee.return_place, large_.NewLargePlace(inst, *result));
         } else {
             types_.Flatten(*result, scalar_types);
         }
@@ -497,13 +499,13 @@ Status Translator::Call(const Inst& inst) {
     // The callee sees no construct of its caller.
     std::vector<Jump> jumps;
     std::swap(jumps, jumps_);
-    Frame* caller = frame_;
-    frame_ = &callee;
-    call_stack_.push_back(function->id);
+    Frame* caller = code_.frame;
+    code_.frame = &callee;
+    code_.call_stack.push_back(function->id);
     Status status = From(0, function->entry_label);
-    call_stack_.pop_back();
-    frame_ = caller;
-    FreeLargePlaces(callee);
+    code_.call_stack.pop_back();
+    code_.frame = caller;
+    large_.FreeLargePlaces(callee);
     std::swap(jumps, jumps_);
     FORNAX_RETURN_IF_ERROR(std::move(status));
     if (!builder_.Terminated()) {
@@ -514,23 +516,23 @@ Status Translator::Call(const Inst& inst) {
         return OkStatus();
     }
     if (callee.return_place) {
-        return DefineLarge(inst, std::move(*callee.return_place));
+        return values_.DefineLarge(inst, std::move(*callee.return_place));
     }
     Tuple tuple;
     for (uint32_t local : callee.return_locals) {
         tuple.push_back(LoadLocal(local));
     }
-    return Define(inst, std::move(tuple));
+    return values_.Define(inst, std::move(tuple));
 }
 
-Status Translator::ControlBarrier(const Inst& inst) {
+Status ControlFlow::ControlBarrier(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(uint64_t scope, constants_.Integer(inst, inst[0]));
     switch (static_cast<spv::Scope>(scope)) {
         case spv::Scope::Workgroup:
             builder_.Append(ir::Op::kBarrier, {}, {});
             return OkStatus();
         case spv::Scope::Subgroup:
-            sees_subgroups_ = true;
+            code_.sees_subgroups = true;
             builder_.Append(ir::Op::kSubgroupBarrier, {}, {});
             return OkStatus();
         default:
@@ -539,7 +541,7 @@ Status Translator::ControlBarrier(const Inst& inst) {
     }
 }
 
-Status Translator::MemoryBarrier(const Inst&) {
+Status ControlFlow::MemoryBarrier(const Inst&) {
     builder_.Append(ir::Op::kMemoryBarrier, {}, {});
     return OkStatus();
 }

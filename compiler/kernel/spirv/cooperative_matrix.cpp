@@ -4,10 +4,11 @@
 //
 // Loads and stores are those of scalars, element by element, with offsets from the lane's number. A
 // matrix that lies column after column is its transpose that lies row after row.
+#include "compiler/kernel/spirv/cooperative_matrix.h"
+
 #include <algorithm>
 
 #include "compiler/kernel/ir/matrix.h"
-#include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
 
@@ -72,17 +73,17 @@ Status TypeTable::AddCooperativeMatrix(const Inst& inst, const MatrixNumbers& nu
     return OkStatus();
 }
 
-Result<const Type*> Translator::MatrixType(const Inst& inst, uint32_t type_id) {
+Result<const Type*> CooperativeMatrices::MatrixType(const Inst& inst, uint32_t type_id) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, type_id));
     if (type->kind != Type::Kind::kCooperativeMatrix) {
         return Invalid(inst, "works on a value that is no cooperative matrix");
     }
-    sees_subgroups_ = true;
+    code_.sees_subgroups = true;
     return type;
 }
 
 // Where a load or store finds a matrix.
-struct Translator::MatrixPlace {
+struct CooperativeMatrices::MatrixPlace {
     Pointer pointer;                  // to the first element
     uint64_t unit = 0;                // bytes that the stride counts
     ir::ValueId stride;               // of any integer type
@@ -92,7 +93,10 @@ struct Translator::MatrixPlace {
 
 // The operands from `first` on are the layout, the stride and those of memory; `at` has the
 // pointer.
-Status Translator::CheckPlace(const Inst& inst, const Type& matrix, size_t first, MatrixPlace& at) {
+Status CooperativeMatrices::CheckPlace(const Inst& inst,
+                                       const Type& matrix,
+                                       size_t first,
+                                       MatrixPlace& at) {
     if (inst.size() < first + 2) {
         return Invalid(inst, "has no stride, which both row-major and column-major need");
     }
@@ -103,7 +107,7 @@ Status Translator::CheckPlace(const Inst& inst, const Type& matrix, size_t first
     }
     at.columns = layout == static_cast<uint64_t>(spv::CooperativeMatrixLayout::ColumnMajorKHR);
     Pointer& pointer = at.pointer;
-    FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, first + 2, pointer));
+    FORNAX_RETURN_IF_ERROR(access_.MemoryOperands(inst, first + 2, pointer));
     if ((pointer.space != Pointer::Space::kBuffer && pointer.space != Pointer::Space::kShared &&
          pointer.space != Pointer::Space::kAddress) ||
         pointer.needs_element || pointer.component_stride != 0) {
@@ -120,7 +124,7 @@ Status Translator::CheckPlace(const Inst& inst, const Type& matrix, size_t first
     }
     at.unit = pointee->layout.size;
     pointer.type = matrix.element;
-    FORNAX_ASSIGN_OR_RETURN(at.stride, UseScalar(inst, inst[first + 1]));
+    FORNAX_ASSIGN_OR_RETURN(at.stride, values_.UseScalar(inst, inst[first + 1]));
     if (!ir::IsInteger(kernel_.type(at.stride))) {
         return Invalid(inst, "has a stride that is no integer");
     }
@@ -129,8 +133,8 @@ Status Translator::CheckPlace(const Inst& inst, const Type& matrix, size_t first
 }
 
 // Bytes from a row to the next one, of the type of offsets.
-ir::ValueId Translator::RowBytes(const MatrixPlace& at) {
-    const ir::Type type = OffsetType(at.pointer);
+ir::ValueId CooperativeMatrices::RowBytes(const MatrixPlace& at) {
+    const ir::Type type = places_.OffsetType(at.pointer);
     if (at.known) {
         return builder_.Const(type, type == ir::Type::kI64
                                         ? at.known->bits[0] * at.unit
@@ -147,15 +151,15 @@ ir::ValueId Translator::RowBytes(const MatrixPlace& at) {
 // Calls `visit` with the place of each of the lane's elements in memory, row after row of what lies
 // there.
 template <typename Visit>
-Status Translator::VisitMatrix(const Type& matrix, const MatrixPlace& at, Visit&& visit) {
+Status CooperativeMatrices::VisitMatrix(const Type& matrix, const MatrixPlace& at, Visit&& visit) {
     Pointer pointer = at.pointer;
     const Constant* known = at.known;
     const uint64_t element = types_.Get(matrix.element).layout.size;
     using ir::kMatrixSize;
     const uint32_t lanes = kernel_.subgroup_size;
-    const ir::ValueId lane = SubgroupLane();
+    const ir::ValueId lane = invocation_.SubgroupLane();
     const bool rows_of_lanes = lanes > kMatrixSize;
-    AddRuntimeIndex(
+    places_.AddRuntimeIndex(
         pointer,
         rows_of_lanes ? Emit(ir::Op::kAnd, ir::Type::kI32, {lane, Int(kMatrixSize - 1)}) : lane,
         element);
@@ -163,10 +167,10 @@ Status Translator::VisitMatrix(const Type& matrix, const MatrixPlace& at, Visit&
         rows_of_lanes ? Emit(ir::Op::kLShr, ir::Type::kI32, {lane, Int(4)}) : ir::ValueId{};
     ir::ValueId stride;
     if (known && row.valid()) {
-        AddRuntimeIndex(pointer, row, known->bits[0] * at.unit);
+        places_.AddRuntimeIndex(pointer, row, known->bits[0] * at.unit);
     } else if (!known) {
         stride = RowBytes({.pointer = pointer, .unit = at.unit, .stride = at.stride});
-        const ir::Type type = OffsetType(pointer);
+        const ir::Type type = places_.OffsetType(pointer);
         pointer.align = std::min(pointer.align,
                                  static_cast<uint32_t>(std::min<uint64_t>(at.unit & -at.unit, 16)));
         if (row.valid()) {
@@ -185,7 +189,7 @@ Status Translator::VisitMatrix(const Type& matrix, const MatrixPlace& at, Visit&
         if (known) {
             place.const_offset += rows * known->bits[0] * at.unit;
         } else if (rows != 0) {
-            const ir::Type type = OffsetType(pointer);
+            const ir::Type type = places_.OffsetType(pointer);
             const ir::ValueId start =
                 Emit(ir::Op::kIMul, type, {stride, builder_.Const(type, rows)});
             place.offset = Emit(ir::Op::kIAdd, type, {place.offset, start});
@@ -197,25 +201,26 @@ Status Translator::VisitMatrix(const Type& matrix, const MatrixPlace& at, Visit&
 
 // Operands A and B of f32 are multiplied where they lie, so the emitter is told of the matrix as a
 // whole.
-Tuple Translator::LoadWholeMatrix(const Type& matrix, const MatrixPlace& at) {
-    const ir::ValueId operands[] = {BufferOf(at.pointer),
-                                    ByteOffset(at.pointer, at.pointer.const_offset), RowBytes(at)};
+Tuple CooperativeMatrices::LoadWholeMatrix(const Type& matrix, const MatrixPlace& at) {
+    const ir::ValueId operands[] = {access_.BufferOf(at.pointer),
+                                    places_.ByteOffset(at.pointer, at.pointer.const_offset),
+                                    RowBytes(at)};
     const std::vector<ir::Type> types(matrix.count, ir::Type::kF32);
     const ir::InstId load = builder_.Append(ir::Op::kMatrixLoad, operands, types,
-                                            AlignAt(at.pointer, at.pointer.const_offset));
+                                            places_.AlignAt(at.pointer, at.pointer.const_offset));
     return kernel_.inst(load).results;
 }
 
-Tuple Translator::TransposeMatrix(const Tuple& tuple) {
+Tuple CooperativeMatrices::TransposeMatrix(const Tuple& tuple) {
     const std::vector<ir::Type> types(tuple.size(), kernel_.type(tuple[0]));
     const ir::InstId inst = builder_.Append(ir::Op::kMatrixTranspose, tuple, types);
     return kernel_.inst(inst).results;
 }
 
-Status Translator::MatrixLoad(const Inst& inst) {
+Status CooperativeMatrices::MatrixLoad(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, MatrixType(inst, inst.type));
     MatrixPlace at;
-    FORNAX_ASSIGN_OR_RETURN(at.pointer, UsePointer(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(at.pointer, values_.UsePointer(inst, inst[0]));
     FORNAX_RETURN_IF_ERROR(CheckPlace(inst, *type, 1, at));
     const ir::Type scalar = types_.ScalarOf(*type);
     Tuple tuple;
@@ -224,19 +229,19 @@ Status Translator::MatrixLoad(const Inst& inst) {
         tuple = LoadWholeMatrix(*type, at);
     } else {
         FORNAX_RETURN_IF_ERROR(VisitMatrix(*type, at, [&](const Pointer& place, size_t) {
-            return LoadRun(inst, place, scalar, 1, place.const_offset, tuple);
+            return access_.LoadRun(inst, place, scalar, 1, place.const_offset, tuple);
         }));
     }
-    return Define(inst, at.columns ? TransposeMatrix(tuple) : std::move(tuple));
+    return values_.Define(inst, at.columns ? TransposeMatrix(tuple) : std::move(tuple));
 }
 
-Status Translator::MatrixStore(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(const Value object, Use(inst, inst[1]));
+Status CooperativeMatrices::MatrixStore(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Value object, values_.Use(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(const Type* type, MatrixType(inst, object.type));
-    FORNAX_ASSIGN_OR_RETURN(Tuple tuple, UseTuple(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple tuple, values_.UseTuple(inst, inst[1]));
     MatrixPlace at;
-    FORNAX_ASSIGN_OR_RETURN(at.pointer, UsePointer(inst, inst[0]));
-    FORNAX_RETURN_IF_ERROR(CheckWritable(inst, at.pointer));
+    FORNAX_ASSIGN_OR_RETURN(at.pointer, values_.UsePointer(inst, inst[0]));
+    FORNAX_RETURN_IF_ERROR(access_.CheckWritable(inst, at.pointer));
     FORNAX_RETURN_IF_ERROR(CheckPlace(inst, *type, 2, at));
     std::vector<Pointer> places;
     FORNAX_RETURN_IF_ERROR(VisitMatrix(*type, at, [&](const Pointer& place, size_t) {
@@ -247,24 +252,25 @@ Status Translator::MatrixStore(const Inst& inst) {
         tuple = TransposeMatrix(tuple);
     }
     for (size_t i = 0; i < places.size(); ++i) {
-        FORNAX_RETURN_IF_ERROR(StoreRun(inst, places[i], {&tuple[i], 1}, places[i].const_offset));
+        FORNAX_RETURN_IF_ERROR(
+            access_.StoreRun(inst, places[i], {&tuple[i], 1}, places[i].const_offset));
     }
     return OkStatus();
 }
 
-Status Translator::MatrixMulAdd(const Inst& inst) {
+Status CooperativeMatrices::MatrixMulAdd(const Inst& inst) {
     using Mask = spv::CooperativeMatrixOperandsMask;
     std::vector<ir::ValueId> operands;
     const Type* components[3];
     for (uint32_t i = 0; i < 3; ++i) {
-        FORNAX_ASSIGN_OR_RETURN(const Value value, Use(inst, inst[i]));
+        FORNAX_ASSIGN_OR_RETURN(const Value value, values_.Use(inst, inst[i]));
         FORNAX_ASSIGN_OR_RETURN(const Type* type, MatrixType(inst, value.type));
         if (type->use != i) {
             return Invalid(inst, std::string("has a matrix with the use ") + kUseNames[type->use] +
                                      " as its operand " + kUseNames[i]);
         }
         components[i] = &types_.Get(type->element);
-        FORNAX_ASSIGN_OR_RETURN(const Tuple tuple, UseTuple(inst, inst[i]));
+        FORNAX_ASSIGN_OR_RETURN(const Tuple tuple, values_.UseTuple(inst, inst[i]));
         operands.insert(operands.end(), tuple.begin(), tuple.end());
     }
     FORNAX_ASSIGN_OR_RETURN(const Type* result, MatrixType(inst, inst.type));
@@ -320,12 +326,12 @@ Status Translator::MatrixMulAdd(const Inst& inst) {
             value = builder_.Emit(ir::Op::kFConvert, factor, {value});
         }
     }
-    return Define(inst, std::move(sums));
+    return values_.Define(inst, std::move(sums));
 }
 
-Status Translator::MatrixLength(const Inst& inst) {
+Status CooperativeMatrices::MatrixLength(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, MatrixType(inst, inst[0]));
-    return Define(inst, {Int(type->count)});
+    return values_.Define(inst, {Int(type->count)});
 }
 
 }  // namespace fornax::kernel::spirv

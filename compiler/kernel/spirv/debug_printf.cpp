@@ -1,10 +1,11 @@
 // NonSemantic.DebugPrintf: messages of shaders, written to the buffer that
 // compiler/kernel/debug_printf.h describes. Without one the instruction is ignored, as it may be.
-#include "compiler/kernel/debug_printf.h"
+#include "compiler/kernel/spirv/debug_printf.h"
 
 #include <algorithm>
 
-#include "compiler/kernel/spirv/translator.h"
+#include "compiler/kernel/debug_printf.h"
+#include "compiler/kernel/spirv/image_code.h"
 
 namespace fornax::kernel::spirv {
 
@@ -23,16 +24,16 @@ constexpr size_t kWordsAStore = 4;
 
 }  // namespace
 
-bool Translator::IsDebugPrintf(const Inst& inst) const {
+bool PrintfCode::IsDebugPrintf(const Inst& inst) const {
     const Inst* import = module_.Find(inst[0]);
     return import && import->op == spv::Op::OpExtInstImport &&
            LiteralString(import->operands) == "NonSemantic.DebugPrintf" && inst[1] == kDebugPrintf;
 }
 
 // The words of one argument, widened, and the letters that say what they are.
-Status Translator::PrintfValue(const Inst& inst, uint32_t id, std::string& letters, Tuple& words) {
-    FORNAX_ASSIGN_OR_RETURN(const Tuple tuple, UseTuple(inst, id));
-    FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, id));
+Status PrintfCode::PrintfValue(const Inst& inst, uint32_t id, std::string& letters, Tuple& words) {
+    FORNAX_ASSIGN_OR_RETURN(const Tuple tuple, values_.UseTuple(inst, id));
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, values_.ValueType(inst, id));
     const bool is_signed =
         type->kind == Type::Kind::kVector ? types_.Get(type->element).is_signed : type->is_signed;
     for (ValueId value : tuple) {
@@ -67,7 +68,7 @@ Status Translator::PrintfValue(const Inst& inst, uint32_t id, std::string& lette
     return OkStatus();
 }
 
-Status Translator::DebugPrintf(const Inst& inst) {
+Status PrintfCode::DebugPrintf(const Inst& inst) {
     if (request_.options.printf_address == 0) {
         return OkStatus();
     }

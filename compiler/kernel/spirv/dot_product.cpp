@@ -1,14 +1,14 @@
 // Integer dot products (SPIR-V 1.6 and SPV_KHR_integer_dot_product), and those of bfloat16 that are
 // added in binary32 (SPV_VALVE_mixed_float_dot_product). Vectors of 8-bit components and of
 // bfloat16 are packed into words, for which the IR has operations.
-#include "compiler/kernel/spirv/translator.h"
+#include "compiler/kernel/spirv/arithmetic.h"
 
 namespace fornax::kernel::spirv {
 
 using spv::Op;
 
 // The sum in the accumulator's type, or its nearest end.
-ir::ValueId Translator::AddSaturating(ir::ValueId a, ir::ValueId b, bool is_signed) {
+ir::ValueId Arithmetic::AddSaturating(ir::ValueId a, ir::ValueId b, bool is_signed) {
     const ir::Type type = kernel_.type(a);
     const uint32_t width = ir::BitWidth(type);
     const uint64_t most = ~uint64_t{0} >> (64 - width);
@@ -35,14 +35,14 @@ ir::ValueId Translator::AddSaturating(ir::ValueId a, ir::ValueId b, bool is_sign
     return Emit(ir::Op::kSelect, type, {beyond, end, sum});
 }
 
-Status Translator::IntegerDot(const Inst& inst) {
+Status Arithmetic::IntegerDot(const Inst& inst) {
     const bool first_signed = inst.op != Op::OpUDot && inst.op != Op::OpUDotAccSat;
     const bool second_signed = inst.op == Op::OpSDot || inst.op == Op::OpSDotAccSat;
     const bool accumulates =
         inst.op == Op::OpSDotAccSat || inst.op == Op::OpUDotAccSat || inst.op == Op::OpSUDotAccSat;
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple a, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple b, values_.UseTuple(inst, inst[1]));
     const ir::Type result = types_.ScalarOf(*type);
     if (type->scalars != 1 || !ir::IsInteger(result) || a.size() != b.size()) {
         return Invalid(inst, "has operands that do not fit its result type");
@@ -100,24 +100,24 @@ Status Translator::IntegerDot(const Inst& inst) {
         }
     }
     if (accumulates) {
-        FORNAX_ASSIGN_OR_RETURN(ir::ValueId accumulator, UseScalar(inst, inst[2]));
+        FORNAX_ASSIGN_OR_RETURN(ir::ValueId accumulator, values_.UseScalar(inst, inst[2]));
         if (kernel_.type(accumulator) != result) {
             return Invalid(inst, "has an accumulator of another type than its result");
         }
         sum = AddSaturating(sum, accumulator, first_signed);
     }
-    return Define(inst, {sum});
+    return values_.Define(inst, {sum});
 }
 
 // The accumulator and the result are of binary32, or both of bfloat16.
-Status Translator::MixedFloatDot(const Inst& inst) {
+Status Arithmetic::MixedFloatDot(const Inst& inst) {
     const bool narrow = inst.op == Op::OpFDot2MixAcc16VALVE;
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId sum, UseScalar(inst, inst[2]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple a, values_.UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple b, values_.UseTuple(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId sum, values_.UseScalar(inst, inst[2]));
     for (const uint32_t operand : {0, 1, 2}) {
-        FORNAX_ASSIGN_OR_RETURN(const Type* given, ValueType(inst, inst[operand]));
+        FORNAX_ASSIGN_OR_RETURN(const Type* given, values_.ValueType(inst, inst[operand]));
         if ((operand < 2 || narrow) && !types_.IsBFloat16(*given)) {
             return Unsupported(inst, "has operands of other elements than bfloat16");
         }
@@ -138,12 +138,12 @@ Status Translator::MixedFloatDot(const Inst& inst) {
     } else {
         sum = Emit(ir::Op::kBFloatDot2, ir::Type::kF32, {WordOfHalves(a), WordOfHalves(b), sum});
     }
-    return Define(inst, {narrow ? ToBFloat16(sum) : sum});
+    return values_.Define(inst, {narrow ? ToBFloat16(sum) : sum});
 }
 
 // The word of two elements of 16 bits, the first in the lower half; the one that they were taken
 // from, if there is one (Bitcast).
-ir::ValueId Translator::WordOfHalves(const Tuple& halves) {
+ir::ValueId Arithmetic::WordOfHalves(const Tuple& halves) {
     const auto shifted = [&](ir::ValueId half, uint32_t by) -> ir::ValueId {
         const ir::Instruction* part = kernel_.Definition(half);
         const ir::Instruction* shift = part != nullptr && part->op == ir::Op::kTrunc

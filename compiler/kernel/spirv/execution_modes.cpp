@@ -5,9 +5,9 @@
 // Without modes kernels keep denormals, round to nearest even, and keep signed zeros, infinities
 // and NaN: the modes that ask for these ask for nothing new. The one liberty that is taken, fusing
 // a product into a sum, is what the decorations decide. The other modes are float_modes.h.
-#include <algorithm>
+#include "compiler/kernel/spirv/execution_modes.h"
 
-#include "compiler/kernel/spirv/translator.h"
+#include <algorithm>
 
 namespace fornax::kernel::spirv {
 
@@ -31,7 +31,7 @@ bool AsksForWideIndexing(const Module& module, const Inst& entry_point) {
     });
 }
 
-Status Translator::ReadExecutionModes(const Inst& entry_point) {
+Status ExecutionModes::ReadExecutionModes(const Inst& entry_point) {
     for (const Inst& inst : module_.globals()) {
         const bool with_ids = inst.op == Op::OpExecutionModeId;
         if ((inst.op != Op::OpExecutionMode && !with_ids) || inst[0] != entry_point[1]) {
@@ -40,10 +40,10 @@ Status Translator::ReadExecutionModes(const Inst& entry_point) {
         auto mode = static_cast<spv::ExecutionMode>(inst[1]);
         if (mode == spv::ExecutionMode::LocalSize || mode == spv::ExecutionMode::LocalSizeId) {
             for (uint32_t i = 0; i < 3; ++i) {
-                workgroup_size_[i] = inst[2 + i];
+                code_.workgroup_size[i] = inst[2 + i];
                 if (with_ids) {
                     FORNAX_ASSIGN_OR_RETURN(uint64_t size, constants_.Integer(inst, inst[2 + i]));
-                    workgroup_size_[i] =
+                    code_.workgroup_size[i] =
                         static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX));
                 }
             }
@@ -81,25 +81,25 @@ Status Translator::ReadExecutionModes(const Inst& entry_point) {
             return Invalid(inst, "decorates what is no constant of three components");
         }
         for (uint32_t i = 0; i < 3; ++i) {
-            workgroup_size_[i] = static_cast<uint32_t>(size->bits[i]);
+            code_.workgroup_size[i] = static_cast<uint32_t>(size->bits[i]);
         }
     }
     uint64_t invocations = 1;
-    for (uint32_t size : workgroup_size_) {
+    for (uint32_t size : code_.workgroup_size) {
         invocations *= size;
         if (size == 0 || invocations > kReaderLimits.workgroup_invocations) {
-            return Invalid(entry_point, "has a workgroup of " + std::to_string(workgroup_size_[0]) +
-                                            " x " + std::to_string(workgroup_size_[1]) + " x " +
-                                            std::to_string(workgroup_size_[2]) +
-                                            " invocations, and the limit is " +
-                                            std::to_string(kReaderLimits.workgroup_invocations) +
-                                            " in all");
+            return Invalid(entry_point,
+                           "has a workgroup of " + std::to_string(code_.workgroup_size[0]) + " x " +
+                               std::to_string(code_.workgroup_size[1]) + " x " +
+                               std::to_string(code_.workgroup_size[2]) +
+                               " invocations, and the limit is " +
+                               std::to_string(kReaderLimits.workgroup_invocations) + " in all");
         }
     }
     return ArrangeWorkgroup(entry_point);
 }
 
-Status Translator::FloatControl(const Inst& inst) {
+Status ExecutionModes::FloatControl(const Inst& inst) {
     switch (static_cast<spv::ExecutionMode>(inst[1])) {
         case spv::ExecutionMode::DenormPreserve:
         case spv::ExecutionMode::DenormFlushToZero:
@@ -122,7 +122,7 @@ Status Translator::FloatControl(const Inst& inst) {
             if (!ir::IsFloat(types_.ScalarOf(*type))) {
                 return Invalid(inst, "is for a type that is no float");
             }
-            fast_math_defaults_[types_.ScalarOf(*type)] = static_cast<uint32_t>(flags);
+            code_.fast_math_defaults[types_.ScalarOf(*type)] = static_cast<uint32_t>(flags);
             return OkStatus();
         }
         default:
@@ -132,7 +132,7 @@ Status Translator::FloatControl(const Inst& inst) {
 }
 
 // The modes alone, which also hold for operations on constants (OpSpecConstantOp).
-Status Translator::ReadFloatModes(const Inst& entry_point) {
+Status ExecutionModes::ReadFloatModes(const Inst& entry_point) {
     for (const Inst& inst : module_.globals()) {
         if (inst.op != Op::OpExecutionMode || inst[0] != entry_point[1] || inst.size() < 3) {
             continue;
@@ -162,7 +162,7 @@ Status Translator::ReadFloatModes(const Inst& entry_point) {
 // "Denormalized values ... flushed to zero" by instructions that compute; those that only move bits
 // (loads, OpSelect, OpPhi, OpBitcast, composites, OpTranspose, ...) must keep them (Vulkan,
 // Precision and Operation of SPIR-V Instructions).
-bool Translator::HasFloatModes(Op op) {
+bool ExecutionModes::HasFloatModes(Op op) {
     switch (op) {
         case Op::OpExtInst:
         case Op::OpConvertFToU:
@@ -217,38 +217,32 @@ bool Translator::HasFloatModes(Op op) {
     }
 }
 
-// The IR's flags for the result `id`.
-uint8_t Translator::FloatFlags(uint32_t id) const {
-    constexpr auto kAllowContract = static_cast<uint32_t>(spv::FPFastMathModeMask::AllowContract);
-    if (module_.FindDecoration(id, spv::Decoration::NoContraction)) {
-        return ir::kNoContraction;
+Status ExecutionModes::SetDerivativeGroup(const Inst& inst, DerivativeGroup group) {
+    if (code_.derivative_group != DerivativeGroup::kNone && code_.derivative_group != group) {
+        return Invalid(inst, "asks for a second kind of derivative group");
     }
-    if (const Decoration* mode = module_.FindDecoration(id, spv::Decoration::FPFastMathMode)) {
-        return mode->params[0] & kAllowContract ? 0 : ir::kNoContraction;
-    }
-    if (fast_math_defaults_.empty()) {
-        return 0;
-    }
-    const Inst* inst = module_.Find(id);
-    const Type* type = inst ? types_.Find(inst->type) : nullptr;
-    const auto found =
-        type ? fast_math_defaults_.find(types_.ScalarOf(*type)) : fast_math_defaults_.end();
-    if (found == fast_math_defaults_.end()) {
-        return 0;
-    }
-    return found->second & kAllowContract ? 0 : ir::kNoContraction;
+    code_.derivative_group = group;
+    return OkStatus();
 }
 
-// Whether the sign of a zero that the instruction `id` gives matters: "NSZ" is not among its flags.
-bool Translator::KeepsZeroSigns(uint32_t id, ir::Type scalar) const {
-    constexpr auto kNoSigns = static_cast<uint32_t>(spv::FPFastMathModeMask::NSZ);
-    if (const Decoration* mode = module_.FindDecoration(id, spv::Decoration::FPFastMathMode)) {
-        return !(mode->params[0] & kNoSigns);
+// VUID-StandaloneSpirv-DerivativeGroupQuadsKHR-10151 and DerivativeGroupLinearKHR-10152.
+Status ExecutionModes::ArrangeWorkgroup(const Inst& entry_point) {
+    kernel_.workgroup_size = code_.workgroup_size;
+    const auto [x, y, z] = code_.workgroup_size;
+    const std::string size =
+        std::to_string(x) + " x " + std::to_string(y) + " x " + std::to_string(z);
+    if (code_.derivative_group == DerivativeGroup::kLinear && x * y * z % 4 != 0) {
+        return Invalid(entry_point, "has linear derivative groups and a workgroup of " + size +
+                                        " invocations, which is no multiple of 4");
     }
-    if (const auto found = fast_math_defaults_.find(scalar); found != fast_math_defaults_.end()) {
-        return !(found->second & kNoSigns);
+    if (code_.derivative_group == DerivativeGroup::kQuads) {
+        if (x % 2 != 0 || y % 2 != 0) {
+            return Invalid(entry_point, "has derivative groups of quads and a workgroup of " +
+                                            size + " invocations; x and y must be multiples of 2");
+        }
+        kernel_.workgroup_size = {2 * x, y / 2, z};
     }
-    return modes_.KeepsZeroSigns(scalar);
+    return OkStatus();
 }
 
 }  // namespace fornax::kernel::spirv

@@ -1,7 +1,7 @@
 // Determinant and MatrixInverse of GLSL.std.450, by cofactors.
 #include <spirv/unified1/GLSL.std.450.h>
 
-#include "compiler/kernel/spirv/translator.h"
+#include "compiler/kernel/spirv/glsl_std_450.h"
 
 namespace fornax::kernel::spirv {
 
@@ -28,7 +28,7 @@ Square Minor(const Square& matrix, size_t column, size_t row) {
 
 }  // namespace
 
-Status Translator::GlslMatrix(const Inst& inst, uint32_t number, const Tuple& a) {
+Status GlslInstructions::GlslMatrix(const Inst& inst, uint32_t number, const Tuple& a) {
     size_t size = 1;
     while (size * size < a.size()) {
         ++size;
@@ -64,7 +64,7 @@ Status Translator::GlslMatrix(const Inst& inst, uint32_t number, const Tuple& a)
     }
     ir::ValueId whole = determinant(determinant, matrix);
     if (number == GLSLstd450Determinant) {
-        return Define(inst, {whole});
+        return values_.Define(inst, {whole});
     }
     // Entry (column c, row r) of the inverse is the cofactor of (column r, row c) over the
     // determinant.
@@ -79,7 +79,7 @@ Status Translator::GlslMatrix(const Inst& inst, uint32_t number, const Tuple& a)
             result.push_back(binary(ir::Op::kFMul, cofactor, scale));
         }
     }
-    return Define(inst, std::move(result));
+    return values_.Define(inst, std::move(result));
 }
 
 }  // namespace fornax::kernel::spirv

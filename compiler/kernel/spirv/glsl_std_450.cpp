@@ -1,11 +1,11 @@
 // The extended instruction set GLSL.std.450. Most map to one IR operation a component; geometry and
 // packing are written out; matrices are in glsl_matrix.cpp.
+#include "compiler/kernel/spirv/glsl_std_450.h"
+
 #include <algorithm>
 #include <span>
 
 #include <spirv/unified1/GLSL.std.450.h>
-
-#include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
 
@@ -76,10 +76,10 @@ bool IsExtreme(ir::Op op) {
 
 }  // namespace
 
-Status Translator::ExtInst(const Inst& inst) {
+Status GlslInstructions::ExtInst(const Inst& inst) {
     if (!module_.IsGlslImport(inst[0]) || inst.op != spv::Op::OpExtInst) {
-        if (inst.op == spv::Op::OpExtInst && IsDebugPrintf(inst)) {
-            return DebugPrintf(inst);
+        if (inst.op == spv::Op::OpExtInst && printf_.IsDebugPrintf(inst)) {
+            return printf_.DebugPrintf(inst);
         }
         // Other NonSemantic sets may be removed (SPV_KHR_non_semantic_info).
         if (module_.IsNonSemantic(inst)) {
@@ -92,13 +92,13 @@ Status Translator::ExtInst(const Inst& inst) {
     return GlslInst(inst, inst[1]);
 }
 
-ir::ValueId Translator::Clamp(ir::ValueId x,
-                              ir::ValueId low,
-                              ir::ValueId high,
-                              ir::Op max,
-                              ir::Op min,
-                              ir::Type type,
-                              bool zero_signs) {
+ir::ValueId GlslInstructions::Clamp(ir::ValueId x,
+                                    ir::ValueId low,
+                                    ir::ValueId high,
+                                    ir::Op max,
+                                    ir::Op min,
+                                    ir::Type type,
+                                    bool zero_signs) {
     auto extreme = [&](ir::Op op, ir::ValueId a, ir::ValueId b) {
         const ir::ValueId result = Emit(op, type, {a, b});
         return zero_signs ? modes_.ExtremeOfZeros(op, a, b, result) : result;
@@ -108,7 +108,7 @@ ir::ValueId Translator::Clamp(ir::ValueId x,
 
 // Ldexp: "exp must be a scalar or vector with integer component type", of any width. What an i32
 // cannot hold gives zero and infinity as its extremes do.
-ir::ValueId Translator::LdexpExponent(ir::ValueId exponent) {
+ir::ValueId GlslInstructions::LdexpExponent(ir::ValueId exponent) {
     const ir::Type wide = ir::Type::kI64;
     if (kernel_.type(exponent) == wide) {
         exponent = Emit(ir::Op::kSMin, wide, {exponent, builder_.Const(wide, INT32_MAX)});
@@ -118,7 +118,7 @@ ir::ValueId Translator::LdexpExponent(ir::ValueId exponent) {
     return ToI32(exponent, true);
 }
 
-Status Translator::GlslInst(const Inst& inst, uint32_t number) {
+Status GlslInstructions::GlslInst(const Inst& inst, uint32_t number) {
     auto fails = [&](const std::string& what) {
         return Error{ErrorCode::kUnsupported, GlslName(number) + " at word " +
                                                   std::to_string(inst.offset) + " " + what + "."};
@@ -139,7 +139,7 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
         if (through_pointer && i == 3) {
             break;
         }
-        FORNAX_ASSIGN_OR_RETURN(Tuple arg, UseTuple(inst, inst[i]));
+        FORNAX_ASSIGN_OR_RETURN(Tuple arg, values_.UseTuple(inst, inst[i]));
         args.push_back(std::move(arg));
     }
     const Tuple& a = args[0];
@@ -175,7 +175,7 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
     if (auto simple = std::ranges::find(kSimple, number, &Simple::number);
         simple != std::end(kSimple)) {
         FORNAX_ASSIGN_OR_RETURN(Tuple result, each(simple->op));
-        return Define(inst, std::move(result));
+        return values_.Define(inst, std::move(result));
     }
     if (auto clamp = std::ranges::find(kClamps, number, &ClampOps::number);
         clamp != std::end(kClamps)) {
@@ -187,7 +187,7 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
             result.push_back(
                 Clamp(a[i], args[1][i], args[2][i], clamp->max, clamp->min, scalar, zero_signs));
         }
-        return Define(inst, std::move(result));
+        return values_.Define(inst, std::move(result));
     }
     switch (number) {
         case GLSLstd450Radians:
@@ -198,7 +198,7 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
             for (ir::ValueId x : a) {
                 result.push_back(Emit(ir::Op::kFMul, scalar, {x, Float(scalar, factor)}, flags));
             }
-            return Define(inst, std::move(result));
+            return values_.Define(inst, std::move(result));
         }
         case GLSLstd450Modf:
         case GLSLstd450Frexp:
@@ -216,12 +216,12 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
                 second.push_back(kernel_.inst(id).results[1]);
             }
             if (through_pointer) {
-                FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[3]));
-                FORNAX_RETURN_IF_ERROR(StoreTo(inst, pointer, second));
+                FORNAX_ASSIGN_OR_RETURN(Pointer pointer, values_.UsePointer(inst, inst[3]));
+                FORNAX_RETURN_IF_ERROR(access_.StoreTo(inst, pointer, second));
             } else {
                 first.insert(first.end(), second.begin(), second.end());
             }
-            return Define(inst, std::move(first));
+            return values_.Define(inst, std::move(first));
         }
         case GLSLstd450FMix: {
             // x * (1 - a) + y * a.
@@ -236,7 +236,7 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
                 ir::ValueId y = Emit(ir::Op::kFMul, scalar, {args[1][i], args[2][i]}, flags);
                 result.push_back(Emit(ir::Op::kFAdd, scalar, {x, y}, flags));
             }
-            return Define(inst, std::move(result));
+            return values_.Define(inst, std::move(result));
         }
         case GLSLstd450Step: {
             // x < edge ? 0 : 1.
@@ -249,7 +249,7 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
                 result.push_back(
                     Emit(ir::Op::kSelect, scalar, {below, Float(scalar, 0), Float(scalar, 1)}));
             }
-            return Define(inst, std::move(result));
+            return values_.Define(inst, std::move(result));
         }
         case GLSLstd450SmoothStep: {
             // t = clamp((x - low) / (high - low), 0, 1); t * t * (3 - 2 * t).
@@ -268,7 +268,7 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
                 ir::ValueId square = Emit(ir::Op::kFMul, scalar, {t, t}, flags);
                 result.push_back(Emit(ir::Op::kFMul, scalar, {square, rest}, flags));
             }
-            return Define(inst, std::move(result));
+            return values_.Define(inst, std::move(result));
         }
         case GLSLstd450Length:
         case GLSLstd450Distance:
@@ -279,7 +279,7 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
         case GLSLstd450Refract: {
             FORNAX_ASSIGN_OR_RETURN(Tuple result,
                                     GlslGeometry(inst, number, args, kernel_.type(a[0])));
-            return Define(inst, std::move(result));
+            return values_.Define(inst, std::move(result));
         }
         case GLSLstd450Determinant:
         case GLSLstd450MatrixInverse:
@@ -289,10 +289,10 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
     }
 }
 
-Result<Tuple> Translator::GlslGeometry(const Inst& inst,
-                                       uint32_t number,
-                                       const std::vector<Tuple>& args,
-                                       ir::Type type) {
+Result<Tuple> GlslInstructions::GlslGeometry(const Inst& inst,
+                                             uint32_t number,
+                                             const std::vector<Tuple>& args,
+                                             ir::Type type) {
     const uint8_t flags = FloatFlags(inst.result);
     auto binary = [&](ir::Op op, ir::ValueId x, ir::ValueId y) {
         return Emit(op, type, {x, y}, flags);
@@ -380,7 +380,7 @@ Result<Tuple> Translator::GlslGeometry(const Inst& inst,
 }
 
 // GLSL.std.450, Pack* and Unpack*: the first component is in the lowest bits.
-Status Translator::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
+Status GlslInstructions::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
     const ir::Type i32 = ir::Type::kI32;
     const ir::Type f32 = ir::Type::kF32;
     const ir::Type f16 = ir::Type::kF16;
@@ -399,7 +399,7 @@ Status Translator::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
             const ir::ValueId half = modes_.Flush(Emit(ir::Op::kFConvert, f16, {x}));
             parts.push_back(Emit(ir::Op::kZExt, i32, {Emit(ir::Op::kBitcast, i16, {half})}));
         }
-        return Define(inst, {join(parts, 16)});
+        return values_.Define(inst, {join(parts, 16)});
     }
     if (number == GLSLstd450UnpackHalf2x16 && a.size() == 1) {
         Tuple result;
@@ -409,7 +409,7 @@ Status Translator::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
             const ir::ValueId half = modes_.Flush(Emit(ir::Op::kBitcast, f16, {bits}));
             result.push_back(Emit(ir::Op::kFConvert, f32, {half}));
         }
-        return Define(inst, std::move(result));
+        return values_.Define(inst, std::move(result));
     }
     const ir::Type i64 = ir::Type::kI64;
     if (number == GLSLstd450PackDouble2x32 && a.size() == 2) {
@@ -417,12 +417,13 @@ Status Translator::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
         ir::ValueId high = Emit(ir::Op::kZExt, i64, {a[1]});
         high = Emit(ir::Op::kShl, i64, {high, builder_.Const(i64, 32)});
         ir::ValueId bits = Emit(ir::Op::kOr, i64, {low, high});
-        return Define(inst, {Emit(ir::Op::kBitcast, ir::Type::kF64, {bits})});
+        return values_.Define(inst, {Emit(ir::Op::kBitcast, ir::Type::kF64, {bits})});
     }
     if (number == GLSLstd450UnpackDouble2x32 && a.size() == 1) {
         ir::ValueId bits = Emit(ir::Op::kBitcast, i64, {a[0]});
         ir::ValueId high = Emit(ir::Op::kLShr, i64, {bits, builder_.Const(i64, 32)});
-        return Define(inst, {Emit(ir::Op::kTrunc, i32, {bits}), Emit(ir::Op::kTrunc, i32, {high})});
+        return values_.Define(
+            inst, {Emit(ir::Op::kTrunc, i32, {bits}), Emit(ir::Op::kTrunc, i32, {high})});
     }
     for (const Packing& packing : kPackings) {
         const uint32_t bits = 32 / packing.count;
@@ -438,7 +439,7 @@ Status Translator::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
                 ir::ValueId whole = Emit(ir::Op::kFToS, i32, {scaled});  // of 17 bits at most
                 parts.push_back(Emit(ir::Op::kAnd, i32, {whole, Int((1u << bits) - 1)}));
             }
-            return Define(inst, {join(parts, bits)});
+            return values_.Define(inst, {join(parts, bits)});
         }
         if (number == packing.unpack && a.size() == 1) {
             Tuple result;
@@ -453,7 +454,7 @@ Status Translator::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
                                                            ir::Op::kFMax, ir::Op::kFMin, f32)
                                                    : x);
             }
-            return Define(inst, std::move(result));
+            return values_.Define(inst, std::move(result));
         }
     }
     return Error{ErrorCode::kUnsupported, GlslName(number) + " at word " +

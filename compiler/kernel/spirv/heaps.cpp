@@ -1,12 +1,12 @@
 // Descriptor heaps: SPV_EXT_descriptor_heap, and the variables of other modules that the API maps
 // to heaps (HeapMapping). A heap is to the rest of the compiler a set with one array of descriptors
 // of each kind, kHeapGranularity apart, of which it is an element that a descriptor begins at.
+#include "compiler/kernel/spirv/heaps.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <optional>
-
-#include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
 
@@ -56,9 +56,9 @@ std::optional<uint32_t> HeapDescriptorBytes(const Inst* type) {
     }
 }
 
-Result<const HeapMapping*> Translator::FindMapping(const Inst& inst,
-                                                   uint32_t resource,
-                                                   uint32_t* binding) {
+Result<const HeapMapping*> Heaps::FindMapping(const Inst& inst,
+                                              uint32_t resource,
+                                              uint32_t* binding) {
     const Decoration* set = module_.FindDecoration(inst.result, spv::Decoration::DescriptorSet);
     const Decoration* number = module_.FindDecoration(inst.result, spv::Decoration::Binding);
     if (!set || !number) {
@@ -78,7 +78,7 @@ Result<const HeapMapping*> Translator::FindMapping(const Inst& inst,
                              ", which nothing maps to a descriptor heap");
 }
 
-uint32_t Translator::AddHeapBinding(Kind kind, bool writable) {
+uint32_t Heaps::AddHeapBinding(Kind kind, bool writable) {
     ir::Binding entry;
     entry.set =
         kind == Kind::kSampler ? ResourceLayout::kSamplerHeapSet : ResourceLayout::kResourceHeapSet;
@@ -95,7 +95,7 @@ uint32_t Translator::AddHeapBinding(Kind kind, bool writable) {
     return static_cast<uint32_t>(kernel_.bindings.size() - 1);
 }
 
-Status Translator::MapBuffer(const Inst& inst, Pointer& pointer, Kind kind, bool writable) {
+Status Heaps::MapBuffer(const Inst& inst, Pointer& pointer, Kind kind, bool writable) {
     // Where only a block's members are NonWritable, either bit says something.
     const bool read_only =
         module_.FindDecoration(inst.result, spv::Decoration::NonWritable) != nullptr;
@@ -143,7 +143,7 @@ Status Translator::MapBuffer(const Inst& inst, Pointer& pointer, Kind kind, bool
 }
 
 // What keeps an element inside its heap.
-ValueId Translator::HeapElement(ValueId offset, Kind kind) {
+ValueId Heaps::HeapElement(ValueId offset, Kind kind) {
     const bool buffer = kind == Kind::kStorageBuffer || kind == Kind::kUniformBuffer;
     const size_t at = buffer                   ? offsetof(HeapBounds, last_buffer)
                       : kind == Kind::kSampler ? offsetof(HeapBounds, last_sampler)
@@ -153,7 +153,7 @@ ValueId Translator::HeapElement(ValueId offset, Kind kind) {
     return Emit(Op::kUMin, ir::Type::kI32, {element, HeapBound(at)});
 }
 
-ValueId Translator::HeapBound(size_t at) {
+ValueId Heaps::HeapBound(size_t at) {
     if (!heap_bounds_) {
         ir::Binding entry;
         entry.set = ResourceLayout::kHeapBoundsSet;
@@ -166,7 +166,7 @@ ValueId Translator::HeapBound(size_t at) {
                 *heap_bounds_);
 }
 
-Status Translator::MapImage(const Inst& inst, Pointer& pointer, Kind kind, bool combined) {
+Status Heaps::MapImage(const Inst& inst, Pointer& pointer, Kind kind, bool combined) {
     const bool storage = kind == Kind::kStorageImage || kind == Kind::kStorageTexelBuffer;
     const bool read_only =
         module_.FindDecoration(inst.result, spv::Decoration::NonWritable) != nullptr;
@@ -207,7 +207,7 @@ Status Translator::MapImage(const Inst& inst, Pointer& pointer, Kind kind, bool 
     return OkStatus();
 }
 
-Status Translator::HeapVariable(const Inst& inst, spv::BuiltIn builtin) {
+Status Heaps::HeapVariable(const Inst& inst, spv::BuiltIn builtin) {
     if (builtin != spv::BuiltIn::ResourceHeapEXT && builtin != spv::BuiltIn::SamplerHeapEXT) {
         return Unsupported(inst, "is a built-in that is no descriptor heap");
     }
@@ -219,11 +219,11 @@ Status Translator::HeapVariable(const Inst& inst, spv::BuiltIn builtin) {
     pointer.untyped = true;
     pointer.binding = builtin == spv::BuiltIn::SamplerHeapEXT ? ResourceLayout::kSamplerHeapSet
                                                               : ResourceLayout::kResourceHeapSet;
-    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
+    code_.globals[inst.result] = {inst.type, {}, pointer, kernel_.body};
     return OkStatus();
 }
 
-ValueId Translator::PushWord(uint32_t offset, ir::Type type) {
+ValueId Heaps::PushWord(uint32_t offset, ir::Type type) {
     const ValueId at = Int(offset);
     const uint32_t align =
         std::min<uint32_t>(ir::ByteSize(type), 1u << std::countr_zero(offset | 16));
@@ -231,7 +231,7 @@ ValueId Translator::PushWord(uint32_t offset, ir::Type type) {
     return kernel_.inst(load).results[0];
 }
 
-ValueId Translator::WordBehind(ValueId address, ValueId offset, ir::Type type) {
+ValueId Heaps::WordBehind(ValueId address, ValueId offset, ir::Type type) {
     const ValueId wide = Emit(Op::kZExt, ir::Type::kI64, {offset});
     const ValueId at = Emit(Op::kIAdd, ir::Type::kI64, {address, wide});
     const ir::InstId load = builder_.Append(Op::kLoadGlobal, {&at, 1}, {&type, 1}, 4, 0);
@@ -239,7 +239,7 @@ ValueId Translator::WordBehind(ValueId address, ValueId offset, ir::Type type) {
 }
 
 // The formulas of the structures of VkDescriptorMappingSourceDataEXT.
-ValueId Translator::MappedElement(const Pointer& pointer, bool sampler) {
+ValueId Heaps::MappedElement(const Pointer& pointer, bool sampler) {
     const HeapMapping& mapping = *pointer.mapping;
     const HeapMapping::Place& place = sampler ? mapping.sampler : mapping.place;
     // With a packed index, which combined images have alone, the sampler's is where the image's is.
@@ -283,7 +283,7 @@ ValueId Translator::MappedElement(const Pointer& pointer, bool sampler) {
                        is_sampler ? Kind::kSampler : kernel_.bindings[pointer.binding].layout.kind);
 }
 
-void Translator::ResolveHeap(Pointer& pointer) {
+void Heaps::ResolveHeap(Pointer& pointer) {
     if (!pointer.mapping || pointer.space != Pointer::Space::kImage) {
         return;
     }
@@ -305,7 +305,7 @@ void Translator::ResolveHeap(Pointer& pointer) {
     pointer.mapping = nullptr;
 }
 
-ValueId Translator::MappedBuffer(const Pointer& pointer) {
+ValueId Heaps::MappedBuffer(const Pointer& pointer) {
     const HeapMapping& mapping = *pointer.mapping;
     if (!IsData(mapping.source)) {
         return Emit(Op::kBuffer, ir::Type::kBuffer, {MappedElement(pointer, false)},
@@ -336,7 +336,7 @@ ValueId Translator::MappedBuffer(const Pointer& pointer) {
 }
 
 // Turns a place in a heap into that of the image or sampler whose descriptor is there.
-Status Translator::LoadHeapDescriptor(const Inst& inst, Pointer& pointer, uint32_t type) {
+Status Heaps::LoadHeapDescriptor(const Inst& inst, Pointer& pointer, uint32_t type) {
     const Inst* declaration = module_.Find(type);
     const bool sampler = declaration && declaration->op == spv::Op::OpTypeSampler;
     if (!sampler && (!declaration || declaration->op != spv::Op::OpTypeImage)) {
@@ -353,37 +353,10 @@ Status Translator::LoadHeapDescriptor(const Inst& inst, Pointer& pointer, uint32
     place.is_volatile = pointer.is_volatile;
     place.nonuniform = pointer.nonuniform ||
                        module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
-    place.element = HeapElement(ByteOffset(pointer, pointer.const_offset), kind);
+    place.element = HeapElement(places_.ByteOffset(pointer, pointer.const_offset), kind);
     place.binding = AddHeapBinding(kind, storage);
     pointer = std::move(place);
     return OkStatus();
-}
-
-Status Translator::BufferPointer(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Pointer heap, UsePointer(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
-    if (heap.space != Pointer::Space::kHeap || heap.binding != ResourceLayout::kResourceHeapSet ||
-        result->kind != Type::Kind::kPointer) {
-        return Invalid(inst, "does not make a pointer of a place in the resource heap");
-    }
-    const bool uniform = result->storage == spv::StorageClass::Uniform;
-    if (!uniform && result->storage != spv::StorageClass::StorageBuffer) {
-        return Invalid(inst, "makes a pointer to what is no buffer");
-    }
-    Pointer pointer;
-    pointer.space = Pointer::Space::kBuffer;
-    pointer.type = result->element;
-    pointer.untyped = result->element == 0;
-    pointer.nonuniform =
-        heap.nonuniform ||
-        module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
-    for (auto kind : {spv::Decoration::Volatile, spv::Decoration::Coherent}) {
-        pointer.is_volatile |= module_.FindDecoration(inst.result, kind) != nullptr;
-    }
-    const Kind kind = uniform ? Kind::kUniformBuffer : Kind::kStorageBuffer;
-    pointer.element = HeapElement(ByteOffset(heap, heap.const_offset), kind);
-    pointer.binding = AddHeapBinding(kind, !uniform);
-    return DefinePointer(inst, std::move(pointer));
 }
 
 }  // namespace fornax::kernel::spirv

@@ -1,5 +1,5 @@
 // Homes in private memory for values that are used outside of the IR block that makes them.
-#include "compiler/kernel/spirv/translator.h"
+#include "compiler/kernel/spirv/values.h"
 
 namespace fornax::kernel::spirv {
 
@@ -32,14 +32,14 @@ void VisitIds(Value& value, Visit&& visit) {
 // A definition may dominate a use in SPIR-V without enclosing it in the IR's tree. Such a value is
 // stored to private memory where it is made and loaded here; PromoteLocals makes it a result of the
 // constructs.
-Value Translator::Rescue(uint32_t id, const Value& value) {
-    auto [it, is_new] = frame_->homes.try_emplace(id);
+Value Values::Rescue(uint32_t id, const Value& value) {
+    auto [it, is_new] = code_.frame->homes.try_emplace(id);
     if (is_new) {
         Value copy = value;
         VisitIds(copy, [&](ir::ValueId& scalar) {
             it->second.push_back(NewLocal(kernel_.type(scalar)));
         });
-        for (const Value& definition : frame_->older[id]) {
+        for (const Value& definition : code_.frame->older[id]) {
             StoreHome(definition, it->second);
         }
         StoreHome(value, it->second);
@@ -50,7 +50,7 @@ Value Translator::Rescue(uint32_t id, const Value& value) {
     return loaded;
 }
 
-void Translator::StoreHome(const Value& definition, const std::vector<uint32_t>& homes) {
+void Values::StoreHome(const Value& definition, const std::vector<uint32_t>& homes) {
     Value copy = definition;
     size_t index = 0;
     VisitIds(copy, [&](ir::ValueId& scalar) {
@@ -59,7 +59,7 @@ void Translator::StoreHome(const Value& definition, const std::vector<uint32_t>&
 }
 
 // Behind the definition, or first of all in the block where it is made in an enclosing one.
-void Translator::InsertHomeStores() {
+void Values::InsertHomeStores() {
     for (auto& [block, stores] : home_stores_) {
         std::unordered_map<uint32_t, std::vector<HomeStore>> by_inst;
         for (const HomeStore& store : stores) {

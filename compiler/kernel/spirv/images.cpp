@@ -1,18 +1,14 @@
-// Images, samplers and texel buffers: variables, reading and writing texels, queries. A value of an
-// image type is the place of its descriptor; its texels are loaded from and stored to the memory
-// that the descriptor names (hal/image_abi.h), which for the rest of the compiler is a buffer.
-#include <algorithm>
-#include <optional>
+// Images and texel buffers: reading and writing texels, queries. A value of an image type is the
+// place of its descriptor; its texels are loaded from and stored to the memory that the descriptor
+// names (hal/image_abi.h), which for the rest of the compiler is a buffer.
+#include "compiler/kernel/spirv/images.h"
 
 #include "compiler/kernel/spirv/image_formats.h"
-#include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
 
 using hal::ComponentBits;
-using hal::MakeTexelFormat;
 using hal::TexelClass;
-using hal::TexelFormat;
 using hal::TexelLayout;
 using ir::ValueId;
 using spv::Op;
@@ -41,69 +37,14 @@ constexpr size_t kFormat = 6;
 
 }  // namespace
 
-Status Translator::ImageVariable(const Inst& inst, const Type& type) {
-    const bool array = type.kind == Type::Kind::kArray || type.kind == Type::Kind::kRuntimeArray;
-    const Inst* declaration = module_.Find(array ? type.element : type.id);
-    if (!declaration) {
-        return Invalid(inst, "has no type");
-    }
-    const bool combined = declaration->op == Op::OpTypeSampledImage;
-    const Inst* image = combined ? module_.Find((*declaration)[0]) : declaration;
-    Kind kind = Kind::kSampler;
-    if (declaration->op != Op::OpTypeSampler) {
-        if (!image || image->op != Op::OpTypeImage) {
-            return Unsupported(inst, "is neither an image nor a sampler");
-        }
-        kind = DescriptorKindOf(*image);
-        if (combined && kind == Kind::kSampledImage) {
-            kind = Kind::kCombinedImageSampler;
-        }
-    }
-    Pointer pointer;
-    pointer.space = Pointer::Space::kImage;
-    pointer.type = type.id;
-    pointer.needs_element = array;
-    pointer.is_volatile = module_.FindDecoration(inst.result, spv::Decoration::Volatile) ||
-                          module_.FindDecoration(inst.result, spv::Decoration::Coherent);
-    if (request_.layout.heaps) {
-        FORNAX_RETURN_IF_ERROR(MapImage(inst, pointer, kind, combined));
-        globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
-        return OkStatus();
-    }
-    FORNAX_ASSIGN_OR_RETURN(ir::Binding entry, FindBinding(inst));
-    // "OpTypeImage or OpTypeSampler of a combined image sampler's binding" may be used apart.
-    const bool part_of_combined = entry.layout.kind == Kind::kCombinedImageSampler &&
-                                  (kind == Kind::kSampledImage || kind == Kind::kSampler);
-    if (entry.layout.kind == Kind::kMutable) {
-        entry.layout.kind = kind;
-    }
-    if (entry.layout.kind != kind && !part_of_combined) {
-        return Invalid(inst, std::string("is a ") + ir::BindingKindName(kind) +
-                                 ", and the pipeline layout has a " +
-                                 ir::BindingKindName(entry.layout.kind) + " at set " +
-                                 std::to_string(entry.set) + ", binding " +
-                                 std::to_string(entry.binding));
-    }
-    entry.writable = (kind == Kind::kStorageImage || kind == Kind::kStorageTexelBuffer) &&
-                     !module_.FindDecoration(inst.result, spv::Decoration::NonWritable);
-    pointer.binding = static_cast<uint32_t>(kernel_.bindings.size());
-    if (combined) {
-        pointer.has_sampler = true;
-        pointer.sampler_binding = pointer.binding;
-    }
-    kernel_.bindings.push_back(entry);
-    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
-    return OkStatus();
-}
-
-Result<Image> Translator::UseImage(const Inst& inst, uint32_t id) {
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, id));
+Result<Image> Images::UseImage(const Inst& inst, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, values_.UsePointer(inst, id));
     return UseImageAt(inst, std::move(pointer));
 }
 
-Result<Image> Translator::UseImageAt(const Inst& inst, Pointer pointer) {
+Result<Image> Images::UseImageAt(const Inst& inst, Pointer pointer) {
     Image image;
-    ResolveHeap(pointer);
+    heaps_.ResolveHeap(pointer);
     image.pointer = std::move(pointer);
     const Inst* type = module_.Find(image.pointer.type);
     if (type && type->op == Op::OpTypeSampledImage) {
@@ -170,7 +111,7 @@ Result<Image> Translator::UseImageAt(const Inst& inst, Pointer pointer) {
     return image;
 }
 
-Result<ImageOperands> Translator::ReadImageOperands(const Inst& inst, size_t at) {
+Result<ImageOperands> Images::ReadImageOperands(const Inst& inst, size_t at) {
     ImageOperands operands;
     if (at >= inst.size()) {
         return operands;
@@ -181,7 +122,7 @@ Result<ImageOperands> Translator::ReadImageOperands(const Inst& inst, size_t at)
         if (at >= inst.size()) {
             return Invalid(inst, std::string("lacks the operand of ") + name);
         }
-        return UseTuple(inst, inst[at++]);
+        return values_.UseTuple(inst, inst[at++]);
     };
     auto scalar = [&](uint32_t bit, const char* name, ValueId& into) -> Status {
         if (!(mask & bit)) {
@@ -215,8 +156,8 @@ Result<ImageOperands> Translator::ReadImageOperands(const Inst& inst, size_t at)
 }
 
 // Integer coordinates, as i32: x, y, z as far as the dimension has them, then the layer.
-Result<Tuple> Translator::TexelCoordinates(const Inst& inst, const Image& image, uint32_t id) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple coordinates, UseTuple(inst, id));
+Result<Tuple> Images::TexelCoordinates(const Inst& inst, const Image& image, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple coordinates, values_.UseTuple(inst, id));
     const bool face = image.dim == spv::Dim::Cube;  // u, v and the face with its layer
     const size_t wanted = image.Dimensions() + (image.arrayed && !face ? 1 : 0);
     if (coordinates.size() < wanted) {
@@ -234,11 +175,11 @@ Result<Tuple> Translator::TexelCoordinates(const Inst& inst, const Image& image,
 
 // Where a texel is, from the descriptor's address, and whether there is one. `level` is invalid for
 // the base level, `sample` for images of one sample.
-ImageCode::Texel Translator::TexelPlace(const Image& image,
-                                        const Tuple& coordinates,
-                                        ValueId level,
-                                        ValueId sample,
-                                        ValueId& inside) {
+ImageCode::Texel Images::TexelPlace(const Image& image,
+                                    const Tuple& coordinates,
+                                    ValueId level,
+                                    ValueId sample,
+                                    ValueId& inside) {
     ImageCode code(builder_);
     const auto word = [&](uint32_t at) { return code.Word(image.descriptor, at); };
     uint64_t known = 0;
@@ -316,7 +257,7 @@ ImageCode::Texel Translator::TexelPlace(const Image& image,
 }
 
 // The number of the sample that an instruction names, as i32; invalid for images of one sample.
-Result<ValueId> Translator::SampleNumber(const Inst& inst, const Image& image, ValueId sample) {
+Result<ValueId> Images::SampleNumber(const Inst& inst, const Image& image, ValueId sample) {
     if (sample.valid() != image.multisampled) {
         return Invalid(inst, "names a sample, or does not, unlike what its image's type wants");
     }
@@ -329,19 +270,19 @@ Result<ValueId> Translator::SampleNumber(const Inst& inst, const Image& image, V
     return ToI32(sample, true);
 }
 
-Status Translator::DefineTexel(const Inst& inst, const Image& image, const Tuple& components) {
+Status Images::DefineTexel(const Inst& inst, const Image& image, const Tuple& components) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     if (type->scalars == 0 || type->scalars > components.size() ||
         types_.ScalarOf(*type) != image.component) {
         return Invalid(inst, "has a result type that is not of its image's components");
     }
-    return Define(inst,
-                  {components.begin(), components.begin() + static_cast<ptrdiff_t>(type->scalars)});
+    return values_.Define(
+        inst, {components.begin(), components.begin() + static_cast<ptrdiff_t>(type->scalars)});
 }
 
 // OpImageRead and OpImageFetch. A texel that is outside reads as zeros before the components that
 // the format lacks are filled in ("Component Substitution", robustImageAccess2).
-Status Translator::ImageRead(const Inst& inst) {
+Status Images::ImageRead(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(Tuple coordinates, TexelCoordinates(inst, image, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(const ImageOperands operands, ReadImageOperands(inst, 2));
@@ -361,7 +302,7 @@ Status Translator::ImageRead(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const ValueId sample, SampleNumber(inst, image, operands.sample));
     ValueId inside;
     const ImageCode::Texel texel_place = TexelPlace(image, coordinates, level, sample, inside);
-    const ValueId buffer = BufferOf(image.pointer);
+    const ValueId buffer = access_.BufferOf(image.pointer);
     if (image.component == ir::Type::kI64) {
         const ValueId zero = builder_.Const(ir::Type::kI64, 0);
         constexpr ir::Type kWide[] = {ir::Type::kI64};
@@ -399,14 +340,14 @@ Status Translator::ImageRead(const Inst& inst) {
     return DefineTexel(inst, image, components);
 }
 
-hal::TexelLayout Translator::KnownLayout(const Image& image) const {
+hal::TexelLayout Images::KnownLayout(const Image& image) const {
     uint64_t format = 0;
     kernel_.IsConst(image.format, &format);
     return static_cast<TexelLayout>(format >> hal::kTexelLayoutShift & 0xff);
 }
 
 // The factors of normalised components.
-Tuple Translator::TexelScales(const Image& image) {
+Tuple Images::TexelScales(const Image& image) {
     ImageCode code(builder_);
     if (image.known_format) {
         uint64_t format = 0;
@@ -422,10 +363,10 @@ Tuple Translator::TexelScales(const Image& image) {
     return scales;
 }
 
-Status Translator::ImageWrite(const Inst& inst) {
+Status Images::ImageWrite(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(const Tuple coordinates, TexelCoordinates(inst, image, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple texel, UseTuple(inst, inst[2]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple texel, values_.UseTuple(inst, inst[2]));
     FORNAX_ASSIGN_OR_RETURN(const ImageOperands operands, ReadImageOperands(inst, 3));
     FORNAX_ASSIGN_OR_RETURN(const ValueId sample, SampleNumber(inst, image, operands.sample));
     if (!image.storage || !kernel_.bindings[image.pointer.binding].writable) {
@@ -444,7 +385,7 @@ Status Translator::ImageWrite(const Inst& inst) {
     ImageCode code(builder_);
     ValueId inside;
     const ImageCode::Texel texel_place = TexelPlace(image, coordinates, {}, sample, inside);
-    const ValueId buffer = BufferOf(image.pointer);
+    const ValueId buffer = access_.BufferOf(image.pointer);
     if (image.component == ir::Type::kI64) {
         code.If(inside, {}, [&] {
             const ValueId operands[] = {buffer, code.TexelOffset(texel_place, TexelLayout::k32x2),
@@ -477,7 +418,7 @@ Status Translator::ImageWrite(const Inst& inst) {
 }
 
 // OpImageQuerySize, OpImageQuerySizeLod, OpImageQueryLevels, OpImageQuerySamples.
-Status Translator::ImageQuery(const Inst& inst) {
+Status Images::ImageQuery(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
     ImageCode code(builder_);
     const auto word = [&](uint32_t at) { return code.Word(image.descriptor, at); };
@@ -487,11 +428,11 @@ Status Translator::ImageQuery(const Inst& inst) {
         return Invalid(inst, "asks for what its image does not have");
     }
     if (inst.op == Op::OpImageQueryLevels || inst.op == Op::OpImageQuerySamples) {
-        return Define(inst, {word(kLevelsAt)});
+        return values_.Define(inst, {word(kLevelsAt)});
     }
     ValueId level;
     if (inst.op == Op::OpImageQuerySizeLod) {
-        FORNAX_ASSIGN_OR_RETURN(level, UseScalar(inst, inst[1]));
+        FORNAX_ASSIGN_OR_RETURN(level, values_.UseScalar(inst, inst[1]));
         if (!ir::IsInteger(kernel_.type(level))) {
             return Invalid(inst, "has a level that is no integer");
         }
@@ -518,7 +459,7 @@ Status Translator::ImageQuery(const Inst& inst) {
         const ValueId layers = word(kDepthAt);
         size.push_back(cube ? code.I(ir::Op::kUDiv, layers, Int(6)) : layers);
     }
-    return Define(inst, std::move(size));
+    return values_.Define(inst, std::move(size));
 }
 
 }  // namespace fornax::kernel::spirv

@@ -4,10 +4,11 @@
 // Such a value is loaded from memory, given to functions and returned by them, stored again, and
 // its parts are taken out or replaced. What else is done with it takes all of its scalars
 // (UseTuple).
+#include "compiler/kernel/spirv/large_values.h"
+
 #include <algorithm>
 
 #include "compiler/kernel/ir/builder.h"
-#include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
 
@@ -37,69 +38,52 @@ bool MayWrite(Op op) {
 
 }  // namespace
 
-bool Translator::HasLargeValue(uint32_t id) const {
-    if (!frame_) {
-        return false;
-    }
-    const auto found = frame_->values.find(id);
-    return found != frame_->values.end() && found->second.is_large;
-}
-
-bool Translator::IsLarge(const Type& type) const {
+bool LargeValues::IsLarge(const Type& type) const {
     return type.scalars > kLargeScalars &&
            (type.kind == Type::Kind::kArray || type.kind == Type::Kind::kStruct);
 }
 
 // The place of the value that the instruction makes: one for each result in a function, so that
 // what is translated more than once writes the same.
-Result<Pointer> Translator::NewLargePlace(const Inst& inst, const Type& type) {
-    const auto found = frame_->large_places.find(inst.result);
-    if (found != frame_->large_places.end()) {
+Result<Pointer> LargeValues::NewLargePlace(const Inst& inst, const Type& type) {
+    const auto found = code_.frame->large_places.find(inst.result);
+    if (found != code_.frame->large_places.end()) {
         return found->second;
     }
     std::vector<Pointer>& free = free_places_[type.id];
     if (free.empty()) {
-        FORNAX_ASSIGN_OR_RETURN(Pointer place, PrivatePlace(inst, type));
+        FORNAX_ASSIGN_OR_RETURN(Pointer place, access_.PrivatePlace(inst, type));
         free.push_back(std::move(place));
     }
     const Pointer place = free.back();
     free.pop_back();
-    frame_->large_places.emplace(inst.result, place);
+    code_.frame->large_places.emplace(inst.result, place);
     return place;
 }
 
 // When a function has returned, its values are gone.
-void Translator::FreeLargePlaces(const Frame& frame) {
+void LargeValues::FreeLargePlaces(const Frame& frame) {
     for (const auto& [id, place] : frame.large_places) {
         free_places_[place.type].push_back(place);
     }
 }
 
-Status Translator::DefineLarge(const Inst& inst, Pointer place) {
-    place.type = inst.type;
-    Value value;
-    value.type = inst.type;
-    value.pointer = std::move(place);
-    value.is_large = true;
-    return SetValue(inst, std::move(value));
-}
-
-Status Translator::LoadLarge(const Inst& inst, const Pointer& from) {
+Status LargeValues::LoadLarge(const Inst& inst, const Pointer& from) {
     if (from.needs_element) {
         return Invalid(inst, "loads an array of buffer blocks");
     }
     if (IsOnlyStored(inst)) {
-        return DefineLarge(inst, from);
+        return values_.DefineLarge(inst, from);
     }
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     FORNAX_ASSIGN_OR_RETURN(Pointer place, NewLargePlace(inst, *type));
     FORNAX_RETURN_IF_ERROR(CopyPlace(inst, place, from));
-    return DefineLarge(inst, std::move(place));
+    return values_.DefineLarge(inst, std::move(place));
 }
 
 // True if the only use of the loaded value is to be stored, before anything else is written: then
 // it is copied from where it is.
-bool Translator::IsOnlyStored(const Inst& load) const {
+bool LargeValues::IsOnlyStored(const Inst& load) const {
     const auto at_load = static_cast<size_t>(&load - module_.insts().data());
     const std::span<const Inst> rest = module_.insts().subspan(at_load + 1);
     size_t at = 0;
@@ -113,8 +97,8 @@ bool Translator::IsOnlyStored(const Inst& load) const {
         return false;
     }
     // Buffers may overlap one another in any way, private variables nothing.
-    const auto target = frame_->values.find(rest[at][0]);
-    if (target == frame_->values.end() || !target->second.pointer ||
+    const auto target = code_.frame->values.find(rest[at][0]);
+    if (target == code_.frame->values.end() || !target->second.pointer ||
         target->second.pointer->space != Pointer::Space::kLocal) {
         return false;
     }
@@ -123,49 +107,11 @@ bool Translator::IsOnlyStored(const Inst& load) const {
     });
 }
 
-Pointer Translator::PartOf(const Pointer& whole, const Type& type, uint32_t index) {
-    Pointer part = whole;
-    if (type.kind != Type::Kind::kStruct) {
-        return ElementOf(whole, type, Int(index));
-    }
-    part.type = type.members[index];
-    if (whole.space == Pointer::Space::kLocal) {
-        for (uint32_t i = 0; i < index; ++i) {
-            part.leaf += types_.Get(type.members[i]).leaves;
-        }
-        return part;
-    }
-    const Decoration* stride =
-        module_.FindDecoration(type.id, spv::Decoration::MatrixStride, index);
-    part.const_offset += type.offsets[index];
-    part.row_major = module_.FindDecoration(type.id, spv::Decoration::RowMajor, index) != nullptr;
-    part.matrix_stride = stride ? stride->params[0] : 0;
-    for (spv::Decoration kind : {spv::Decoration::Volatile, spv::Decoration::Coherent}) {
-        part.is_volatile |= module_.FindDecoration(type.id, kind, index) != nullptr;
-    }
-    return part;
-}
-
-// An array's element.
-Pointer Translator::ElementOf(const Pointer& whole, const Type& type, ir::ValueId index) {
-    Pointer part = whole;
-    part.type = type.element;
-    uint64_t known = 0;
-    if (whole.space == Pointer::Space::kLocal) {
-        part.terms.push_back({index, type.element, whole.leaf});
-    } else if (kernel_.IsConst(index, &known)) {
-        part.const_offset += known * type.stride;
-    } else {
-        AddRuntimeIndex(part, index, type.stride);
-    }
-    return part;
-}
-
-Status Translator::CopyLarge(const Inst& inst, const Pointer& to, const Pointer& from) {
+Status LargeValues::CopyLarge(const Inst& inst, const Pointer& to, const Pointer& from) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, to.type));
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
     if (to.space != Pointer::Space::kLocal) {
-        FORNAX_RETURN_IF_ERROR(CheckWritable(inst, to));
+        FORNAX_RETURN_IF_ERROR(access_.CheckWritable(inst, to));
     }
     if (from.needs_element) {
         return Invalid(inst, "loads an array of buffer blocks");
@@ -174,7 +120,7 @@ Status Translator::CopyLarge(const Inst& inst, const Pointer& to, const Pointer&
 }
 
 // From place to place; both have types of one shape.
-Status Translator::CopyPlace(const Inst& inst, const Pointer& to, const Pointer& from) {
+Status LargeValues::CopyPlace(const Inst& inst, const Pointer& to, const Pointer& from) {
     FORNAX_ASSIGN_OR_RETURN(const Type* to_type, TypeOf(inst, to.type));
     FORNAX_ASSIGN_OR_RETURN(const Type* from_type, TypeOf(inst, from.type));
     if (to_type->kind != from_type->kind || to_type->scalars != from_type->scalars) {
@@ -189,29 +135,29 @@ Status Translator::CopyPlace(const Inst& inst, const Pointer& to, const Pointer&
             return Invalid(inst, "copies a value to memory of another type");
         }
         for (uint32_t i = 0; i < parts; ++i) {
-            FORNAX_RETURN_IF_ERROR(
-                CopyPlace(inst, PartOf(to, *to_type, i), PartOf(from, *from_type, i)));
+            FORNAX_RETURN_IF_ERROR(CopyPlace(inst, places_.PartOf(to, *to_type, i),
+                                             places_.PartOf(from, *from_type, i)));
         }
         return OkStatus();
     }
     if (!is_array || to_type->count < kLoopElements) {
-        FORNAX_ASSIGN_OR_RETURN(const Tuple value, LoadFrom(inst, from));
-        return StoreTo(inst, to, value);
+        FORNAX_ASSIGN_OR_RETURN(const Tuple value, access_.LoadFrom(inst, from));
+        return access_.StoreTo(inst, to, value);
     }
     if (from_type->count != to_type->count) {
         return Invalid(inst, "copies a value to memory of another type");
     }
     Status status;
     ForEach(to_type->count, [&](ir::ValueId index) {
-        status =
-            CopyPlace(inst, ElementOf(to, *to_type, index), ElementOf(from, *from_type, index));
+        status = CopyPlace(inst, places_.ElementOf(to, *to_type, index),
+                           places_.ElementOf(from, *from_type, index));
     });
     return status;
 }
 
 // A loop that stays one: what it does is for thousands of elements.
 template <typename Body>
-void Translator::ForEach(uint32_t count, Body&& body) {
+void LargeValues::ForEach(uint32_t count, Body&& body) {
     const ir::ValueId initial[] = {Int(0)};
     const ir::InstId loop = builder_.Append(ir::Op::kLoop, initial, {}, 0, ir::kDontUnrollHint);
     const ir::BlockId before = builder_.block();
@@ -238,65 +184,49 @@ void Translator::ForEach(uint32_t count, Body&& body) {
     builder_.SetBlock(before);
 }
 
-// The part that literal indices lead to.
-Result<Pointer> Translator::PartAt(const Inst& inst,
-                                   Pointer part,
-                                   std::span<const uint32_t> indices) {
-    for (uint32_t index : indices) {
-        FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, part.type));
-        const bool is_struct = type->kind == Type::Kind::kStruct;
-        const uint64_t count = is_struct ? type->members.size() : type->count;
-        if (index >= count) {
-            return Invalid(inst, "has the index " + std::to_string(index) + " into " +
-                                     std::to_string(count) + " parts");
-        }
-        part = PartOf(part, *type, index);
-    }
-    return part;
-}
-
-Status Translator::ExtractLarge(const Inst& inst, const Pointer& whole) {
-    FORNAX_ASSIGN_OR_RETURN(Pointer part, PartAt(inst, whole, inst.operands.subspan(1)));
+Status LargeValues::ExtractLarge(const Inst& inst, const Pointer& whole) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer part, places_.PartAt(inst, whole, inst.operands.subspan(1)));
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, part.type));
     if (part.type != inst.type) {
         return Invalid(inst, "has another result type than the part that it takes");
     }
     if (IsLarge(*type)) {
-        return DefineLarge(inst, std::move(part));
+        return values_.DefineLarge(inst, std::move(part));
     }
-    FORNAX_ASSIGN_OR_RETURN(Tuple value, LoadFrom(inst, part));
-    return Define(inst, std::move(value));
+    FORNAX_ASSIGN_OR_RETURN(Tuple value, access_.LoadFrom(inst, part));
+    return values_.Define(inst, std::move(value));
 }
 
-Status Translator::StoreValue(const Inst& inst, const Pointer& to, uint32_t id) {
-    if (HasLargeValue(id)) {
-        FORNAX_ASSIGN_OR_RETURN(const Value value, Use(inst, id));
+Status LargeValues::StoreValue(const Inst& inst, const Pointer& to, uint32_t id) {
+    if (values_.HasLargeValue(id)) {
+        FORNAX_ASSIGN_OR_RETURN(const Value value, values_.Use(inst, id));
         return CopyLarge(inst, to, *value.pointer);
     }
-    FORNAX_ASSIGN_OR_RETURN(const Tuple tuple, UseParts(inst, id));
-    return StoreTo(inst, to, tuple);
+    FORNAX_ASSIGN_OR_RETURN(const Tuple tuple, values_.UseParts(inst, id));
+    return access_.StoreTo(inst, to, tuple);
 }
 
 // Constructs a value of parts, some of which may be large.
-Status Translator::ConstructLarge(const Inst& inst, const Type& type) {
+Status LargeValues::ConstructLarge(const Inst& inst, const Type& type) {
     const size_t parts = type.kind == Type::Kind::kStruct ? type.members.size() : type.count;
     if (inst.size() != parts) {
         return Invalid(inst, "has another number of parts than its type");
     }
     FORNAX_ASSIGN_OR_RETURN(Pointer place, NewLargePlace(inst, type));
     for (uint32_t i = 0; i < parts; ++i) {
-        FORNAX_RETURN_IF_ERROR(StoreValue(inst, PartOf(place, type, i), inst[i]));
+        FORNAX_RETURN_IF_ERROR(StoreValue(inst, places_.PartOf(place, type, i), inst[i]));
     }
-    return DefineLarge(inst, std::move(place));
+    return values_.DefineLarge(inst, std::move(place));
 }
 
-Status Translator::InsertLarge(const Inst& inst, const Pointer& whole) {
+Status LargeValues::InsertLarge(const Inst& inst, const Pointer& whole) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     FORNAX_ASSIGN_OR_RETURN(Pointer place, NewLargePlace(inst, *type));
     FORNAX_RETURN_IF_ERROR(CopyPlace(inst, place, whole));
-    FORNAX_ASSIGN_OR_RETURN(const Pointer part, PartAt(inst, place, inst.operands.subspan(2)));
+    FORNAX_ASSIGN_OR_RETURN(const Pointer part,
+                            places_.PartAt(inst, place, inst.operands.subspan(2)));
     FORNAX_RETURN_IF_ERROR(StoreValue(inst, part, inst[0]));
-    return DefineLarge(inst, std::move(place));
+    return values_.DefineLarge(inst, std::move(place));
 }
 
 }  // namespace fornax::kernel::spirv

@@ -1,41 +1,14 @@
-// Access chains, and pointers as values: a pointer that is chosen at run time or stored becomes a
-// few numbers (Type::pointer_scalars), and a place again where it is used.
-#include <algorithm>
-#include <bit>
+// Steps through what pointers lead to, and arithmetic on pointers.
+#include "compiler/kernel/spirv/pointers.h"
 
-#include "compiler/kernel/spirv/translator.h"
+#include <algorithm>
 
 namespace fornax::kernel::spirv {
 
 using spv::Op;
 
-namespace {
-
-constexpr uint32_t kMaxAlign = 16;
-// Marks the offset of a pointer to workgroup memory, so that none is null.
-constexpr uint32_t kSharedTag = 0x80000000u;
-
-uint32_t AlignOf(uint64_t bytes) {
-    return bytes == 0 ? kMaxAlign
-                      : static_cast<uint32_t>(std::min<uint64_t>(kMaxAlign, bytes & -bytes));
-}
-
-}  // namespace
-
-ir::ValueId Translator::ToI32(ir::ValueId value, bool is_signed) {
-    const uint32_t bits = ir::BitWidth(kernel_.type(value));
-    if (bits == 32) {
-        return value;
-    }
-    const ir::Op op = bits > 32 ? ir::Op::kTrunc : is_signed ? ir::Op::kSExt : ir::Op::kZExt;
-    return Emit(op, ir::Type::kI32, {value});
-}
-
 // Indices are signed ("Access Chain": "treated as a signed integer").
-Status Translator::AddIndex(const Inst& inst,
-                            Pointer& pointer,
-                            uint32_t index_id,
-                            uint64_t stride) {
+Status Pointers::AddIndex(const Inst& inst, Pointer& pointer, uint32_t index_id, uint64_t stride) {
     if (const Constant* constant = constants_.Find(index_id)) {
         if (constant->bits.size() != 1) {
             return Invalid(inst, "has an index that is no scalar");
@@ -49,38 +22,18 @@ Status Translator::AddIndex(const Inst& inst,
         pointer.const_offset += index * stride;
         return OkStatus();
     }
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, index_id));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, values_.UseScalar(inst, index_id));
     if (!ir::IsInteger(kernel_.type(index))) {
         return Invalid(inst, "has an index that is no integer");
     }
-    AddRuntimeIndex(pointer, index, stride);
+    places_.AddRuntimeIndex(pointer, index, stride);
     return OkStatus();
 }
 
-void Translator::AddRuntimeIndex(Pointer& pointer, ir::ValueId index, uint64_t stride) {
-    const ir::Type type = OffsetType(pointer);
-    if (type == ir::Type::kI64) {
-        // Lanes side by side index one object, which no narrower index can leave and reach again.
-        // For a buffer this holds for 32 bits only: less may well be left, and reads 0 then.
-        const ir::Type narrow = kernel_.type(index);
-        const bool one_object =
-            pointer.space == Pointer::Space::kAddress || narrow == ir::Type::kI32;
-        if (narrow != type) {
-            index = Emit(ir::Op::kSExt, type, {index}, one_object ? ir::kNoLaneWrap : 0);
-        }
-    } else {
-        index = ToI32(index, true);
-    }
-    ir::ValueId bytes = Emit(ir::Op::kIMul, type, {index, builder_.Const(type, stride)});
-    pointer.align = std::min(pointer.align, AlignOf(stride));
-    pointer.offset =
-        pointer.offset.valid() ? Emit(ir::Op::kIAdd, type, {pointer.offset, bytes}) : bytes;
-}
-
-Status Translator::StepBytes(const Inst& inst,
-                             Pointer& pointer,
-                             const Type& type,
-                             uint32_t index_id) {
+Status Pointers::StepBytes(const Inst& inst,
+                           Pointer& pointer,
+                           const Type& type,
+                           uint32_t index_id) {
     switch (type.kind) {
         case Type::Kind::kStruct: {
             FORNAX_ASSIGN_OR_RETURN(uint64_t member, constants_.Integer(inst, index_id));
@@ -141,19 +94,19 @@ Status Translator::StepBytes(const Inst& inst,
     }
 }
 
-Status Translator::Step(const Inst& inst, Pointer& pointer, uint32_t index_id) {
+Status Pointers::Step(const Inst& inst, Pointer& pointer, uint32_t index_id) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));
     if (pointer.space == Pointer::Space::kBuiltin) {
         if (type->kind != Type::Kind::kVector || pointer.component.valid()) {
             return Invalid(inst, "has more indices than its base has levels");
         }
-        FORNAX_ASSIGN_OR_RETURN(pointer.component, UseScalar(inst, index_id));
+        FORNAX_ASSIGN_OR_RETURN(pointer.component, values_.UseScalar(inst, index_id));
         pointer.type = type->element;
         return OkStatus();
     }
     if (pointer.space != Pointer::Space::kLocal) {
         if (pointer.needs_element) {
-            FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, index_id));
+            FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, values_.UseScalar(inst, index_id));
             if (!ir::IsInteger(kernel_.type(index))) {
                 return Invalid(inst, "has an index that is no integer");
             }
@@ -185,7 +138,7 @@ Status Translator::Step(const Inst& inst, Pointer& pointer, uint32_t index_id) {
         type->kind != Type::Kind::kVector && type->kind != Type::Kind::kCooperativeMatrix) {
         return Invalid(inst, "has more indices than its base has levels");
     }
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, index_id));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, values_.UseScalar(inst, index_id));
     if (!ir::IsInteger(kernel_.type(index))) {
         return Invalid(inst, "has an index that is no integer");
     }
@@ -194,14 +147,14 @@ Status Translator::Step(const Inst& inst, Pointer& pointer, uint32_t index_id) {
     return OkStatus();
 }
 
-Status Translator::AccessChain(const Inst& inst) {
+Status Pointers::AccessChain(const Inst& inst) {
     const bool untyped =
         inst.op == Op::OpUntypedAccessChainKHR || inst.op == Op::OpUntypedInBoundsAccessChainKHR;
     const size_t base = untyped ? 1 : 0;  // the type that the indices step through comes first
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[base]));
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, values_.UsePointer(inst, inst[base]));
     if (untyped) {
         FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst[0]));
-        FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, type->id));
+        FORNAX_RETURN_IF_ERROR(places_.Retype(inst, pointer, type->id));
     }
     for (size_t i = base + 1; i < inst.size(); ++i) {
         FORNAX_RETURN_IF_ERROR(Step(inst, pointer, inst[i]));
@@ -209,28 +162,7 @@ Status Translator::AccessChain(const Inst& inst) {
     return DefineStepped(inst, std::move(pointer));
 }
 
-// The type that an untyped pointer's user sees.
-Status Translator::Retype(const Inst& inst, Pointer& pointer, uint32_t type) {
-    // An untyped variable of images or samplers is only ever taken for what it is.
-    if (pointer.space == Pointer::Space::kImage && pointer.type == type) {
-        return OkStatus();
-    }
-    if (pointer.space == Pointer::Space::kLocal || pointer.space == Pointer::Space::kBuiltin ||
-        pointer.space == Pointer::Space::kImage) {
-        return Invalid(inst, "takes a pointer to memory without a layout for untyped");
-    }
-    if (pointer.needs_element && pointer.type != type) {
-        return Unsupported(inst, "takes an array of descriptors for another type");
-    }
-    if (pointer.type != type) {
-        pointer.type = type;
-        pointer.row_major = false;
-        pointer.matrix_stride = pointer.component_stride = 0;
-    }
-    return OkStatus();
-}
-
-Status Translator::DefineStepped(const Inst& inst, Pointer pointer) {
+Status Pointers::DefineStepped(const Inst& inst, Pointer pointer) {
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
     if (result->kind != Type::Kind::kPointer ||
         (result->element != 0 && result->element != pointer.type)) {
@@ -239,19 +171,19 @@ Status Translator::DefineStepped(const Inst& inst, Pointer pointer) {
     pointer.untyped = result->element == 0;
     pointer.nonuniform |=
         module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
-    return DefinePointer(inst, std::move(pointer));
+    return values_.DefinePointer(inst, std::move(pointer));
 }
 
 // The first index steps from element to element of the array that the base points into.
-Status Translator::PtrAccessChain(const Inst& inst) {
+Status Pointers::PtrAccessChain(const Inst& inst) {
     const bool untyped = inst.op == Op::OpUntypedPtrAccessChainKHR ||
                          inst.op == Op::OpUntypedInBoundsPtrAccessChainKHR;
     const size_t base = untyped ? 1 : 0;
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[base]));
-    FORNAX_ASSIGN_OR_RETURN(const Type* pointer_type, ValueType(inst, inst[base]));
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, values_.UsePointer(inst, inst[base]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* pointer_type, values_.ValueType(inst, inst[base]));
     if (untyped) {
         FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst[0]));
-        FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, type->id));
+        FORNAX_RETURN_IF_ERROR(places_.Retype(inst, pointer, type->id));
     }
     if ((pointer.space != Pointer::Space::kBuffer && pointer.space != Pointer::Space::kShared &&
          pointer.space != Pointer::Space::kAddress) ||
@@ -271,9 +203,9 @@ Status Translator::PtrAccessChain(const Inst& inst) {
 // Bytes from one element to the next of the array that a pointer steps through. What its type is
 // decorated with counts for memory that is explicitly laid out; "for all other objects, the
 // implementation calculates the element's address or location" (OpPtrAccessChain).
-Result<uint64_t> Translator::StrideOf(const Inst& inst, const Type& pointer, uint32_t pointee) {
+Result<uint64_t> Pointers::StrideOf(const Inst& inst, const Type& pointer, uint32_t pointee) {
     if (pointer.storage == spv::StorageClass::Workgroup && pointer.element != 0) {
-        if (const std::optional<uint64_t> stride = WorkgroupStride(pointee)) {
+        if (const std::optional<uint64_t> stride = variables_.WorkgroupStride(pointee)) {
             return *stride;
         }
     }
@@ -286,101 +218,8 @@ Result<uint64_t> Translator::StrideOf(const Inst& inst, const Type& pointer, uin
     return (type->layout.size + align - 1) / align * align;
 }
 
-Result<Pointer> Translator::UsePointer(const Inst& user, uint32_t id) {
-    FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
-    if (!value.pointer || value.is_large) {
-        return PointerFromScalars(user, value);
-    }
-    return std::move(*value.pointer);
-}
-
-Status Translator::DefinePointer(const Inst& inst, Pointer pointer) {
-    Value value;
-    value.type = inst.type;
-    value.pointer = std::move(pointer);
-    return SetValue(inst, std::move(value));
-}
-
-Result<Pointer> Translator::PointerFromScalars(const Inst& inst, const Value& value) {
-    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, value.type));
-    if (type->kind != Type::Kind::kPointer ||
-        value.scalars.size() != type->pointer_scalars.size() || value.scalars.empty()) {
-        return Invalid(inst, "uses as a pointer what is none");
-    }
-    Pointer pointer;
-    pointer.type = type->element;
-    pointer.untyped = type->element == 0;
-    const Type* pointee = types_.Find(type->element);
-    pointer.align =
-        pointee ? static_cast<uint32_t>(std::clamp<uint64_t>(pointee->layout.align, 1, kMaxAlign))
-                : 1;
-    pointer.offset = value.scalars.back();
-    if (type->storage == spv::StorageClass::PhysicalStorageBuffer) {
-        pointer.space = Pointer::Space::kAddress;
-    } else if (type->storage == spv::StorageClass::Workgroup) {
-        pointer.space = Pointer::Space::kShared;
-        pointer.offset = Emit(ir::Op::kISub, ir::Type::kI32, {pointer.offset, Int(kSharedTag)});
-    } else {
-        pointer.space = Pointer::Space::kBuffer;
-        pointer.view_address = value.scalars[0];
-        pointer.view_size = value.scalars[1];
-    }
-    return pointer;
-}
-
-// "A variable pointer must not point to an object that is or contains an OpTypeMatrix, [or] to a
-// column, or a component in a column, within an OpTypeMatrix" (SPIR-V, 2.16.1): its layout is its
-// structure's, which the pointer does not carry.
-Result<Tuple> Translator::PointerScalars(const Inst& inst, const Pointer& pointer) {
-    const Type* part = types_.Find(pointer.type);
-    while (part && (part->kind == Type::Kind::kArray || part->kind == Type::Kind::kRuntimeArray)) {
-        part = types_.Find(part->element);
-    }
-    if (pointer.component_stride != 0 || (part && part->kind == Type::Kind::kMatrix)) {
-        return Unsupported(inst, "uses a pointer to a part of a matrix as a value");
-    }
-    return PlaceScalars(inst, pointer);
-}
-
-// The same for what only looks at where the pointer points to, of whatever layout that is.
-Result<Tuple> Translator::PlaceScalars(const Inst& inst, const Pointer& pointer) {
-    const ir::ValueId offset =
-        pointer.needs_element ? ir::ValueId{} : ByteOffset(pointer, pointer.const_offset);
-    const ir::Type i64 = ir::Type::kI64;
-    switch (pointer.space) {
-        case Pointer::Space::kAddress:
-            return Tuple{offset};
-        case Pointer::Space::kShared:
-            return Tuple{Emit(ir::Op::kIAdd, ir::Type::kI32, {offset, Int(kSharedTag)})};
-        case Pointer::Space::kBuffer: {
-            if (pointer.needs_element) {
-                break;
-            }
-            if (pointer.view_address.valid()) {
-                return Tuple{pointer.view_address, pointer.view_size, offset};
-            }
-            const ir::ValueId buffer = BufferOf(pointer);
-            return Tuple{Emit(ir::Op::kBufferAddress, i64, {buffer}),
-                         Emit(ir::Op::kBufferSize, i64, {buffer}), offset};
-        }
-        default:
-            break;
-    }
-    return Unsupported(inst,
-                       "uses as a value a pointer that is not to a storage buffer, workgroup "
-                       "memory or a device address");
-}
-
-Result<Tuple> Translator::UsePlace(const Inst& inst, uint32_t id) {
-    FORNAX_ASSIGN_OR_RETURN(Value value, Use(inst, id));
-    if (value.pointer && !value.is_large) {
-        return PlaceScalars(inst, *value.pointer);
-    }
-    return std::move(value.scalars);
-}
-
-Status Translator::PointerToInteger(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(const Tuple place, UsePlace(inst, inst[0]));
+Status Pointers::PointerToInteger(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Tuple place, values_.UsePlace(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     if (place.size() != 1) {
         return Invalid(inst, "uses id " + std::to_string(inst[0]) + " as a scalar");
@@ -392,23 +231,23 @@ Status Translator::PointerToInteger(const Inst& inst) {
     if (type->scalar != ir::Type::kI64) {
         address = Emit(ir::Op::kTrunc, type->scalar, {address});
     }
-    return Define(inst, {address});
+    return values_.Define(inst, {address});
 }
 
-Status Translator::IntegerToPointer(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId address, UseScalar(inst, inst[0]));
+Status Pointers::IntegerToPointer(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId address, values_.UseScalar(inst, inst[0]));
     if (!ir::IsInteger(kernel_.type(address))) {
         return Invalid(inst, "does not make a pointer of an integer");
     }
     if (kernel_.type(address) != ir::Type::kI64) {
         address = Emit(ir::Op::kZExt, ir::Type::kI64, {address});
     }
-    return Define(inst, {address});
+    return values_.Define(inst, {address});
 }
 
 // What tells pointers of one storage class apart, as a number.
-Result<ir::ValueId> Translator::PointerNumber(const Inst& inst, uint32_t id) {
-    FORNAX_ASSIGN_OR_RETURN(const Tuple scalars, UsePlace(inst, id));
+Result<ir::ValueId> Pointers::PointerNumber(const Inst& inst, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(const Tuple scalars, values_.UsePlace(inst, id));
     if (scalars.size() == 1) {
         return scalars[0];
     }
@@ -423,7 +262,7 @@ Result<ir::ValueId> Translator::PointerNumber(const Inst& inst, uint32_t id) {
     return Emit(ir::Op::kIAdd, i64, {scalars[0], offset});
 }
 
-Status Translator::ComparePointers(const Inst& inst) {
+Status Pointers::ComparePointers(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId a, PointerNumber(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId b, PointerNumber(inst, inst[1]));
     const ir::Type number = kernel_.type(a);
@@ -432,9 +271,9 @@ Status Translator::ComparePointers(const Inst& inst) {
     }
     if (inst.op != Op::OpPtrDiff) {
         const ir::Op op = inst.op == Op::OpPtrEqual ? ir::Op::kIEq : ir::Op::kINe;
-        return Define(inst, {Emit(op, ir::Type::kBool, {a, b})});
+        return values_.Define(inst, {Emit(op, ir::Type::kBool, {a, b})});
     }
-    FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, values_.ValueType(inst, inst[0]));
     // Untyped pointers are counted as pointers into an array of bytes (SPV_KHR_untyped_pointers).
     uint64_t stride = 1;
     if (type->element != 0) {
@@ -451,34 +290,34 @@ Status Translator::ComparePointers(const Inst& inst) {
         elements = Emit(wanted < ir::BitWidth(number) ? ir::Op::kTrunc : ir::Op::kSExt,
                         result->scalar, {elements});
     }
-    return Define(inst, {elements});
+    return values_.Define(inst, {elements});
 }
 
-Status Translator::CopyObject(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Value value, Use(inst, inst[0]));
+Status Pointers::CopyObject(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Value value, values_.Use(inst, inst[0]));
     if (value.is_large) {
         FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
         FORNAX_ASSIGN_OR_RETURN(const Type* from, TypeOf(inst, value.type));
         if (type->scalars != from->scalars || type->leaves != from->leaves) {
             return Invalid(inst, "has operands that do not fit its result type");
         }
-        return DefineLarge(inst, std::move(*value.pointer));
+        return values_.DefineLarge(inst, std::move(*value.pointer));
     }
     if (value.pointer) {
         value.pointer->nonuniform |=
             module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
-        return DefinePointer(inst, std::move(*value.pointer));
+        return values_.DefinePointer(inst, std::move(*value.pointer));
     }
-    return Define(inst, std::move(value.scalars));
+    return values_.Define(inst, std::move(value.scalars));
 }
 
 // (bound range - start of the array) / stride, rounded down; 0 where the range ends before the
 // array, and what a 32-bit result cannot hold is its greatest value.
-Status Translator::ArrayLength(const Inst& inst) {
+Status Pointers::ArrayLength(const Inst& inst) {
     const bool untyped = inst.op == Op::OpUntypedArrayLengthKHR;
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[untyped ? 1 : 0]));
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, values_.UsePointer(inst, inst[untyped ? 1 : 0]));
     if (untyped) {
-        FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, inst[0]));
+        FORNAX_RETURN_IF_ERROR(places_.Retype(inst, pointer, inst[0]));
     }
     const uint32_t member = inst[untyped ? 2 : 1];
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));
@@ -493,14 +332,14 @@ Status Translator::ArrayLength(const Inst& inst) {
     const uint64_t start = pointer.const_offset + type->offsets[member];
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
     const ir::Type wide = ir::Type::kI64;
-    const ir::Type offset = OffsetType(pointer);
+    const ir::Type offset = places_.OffsetType(pointer);
     if (result->scalar == wide && offset != wide) {
         // VUID-RuntimeSpirv-OpArrayLength-11807
         return Invalid(inst, "has a result of 64 bits without 64-bit indexing");
     }
-    ir::ValueId size = Emit(ir::Op::kBufferSize, offset, {BufferOf(pointer)});
+    ir::ValueId size = Emit(ir::Op::kBufferSize, offset, {access_.BufferOf(pointer)});
     // A pointer that was chosen at run time may be to any offset.
-    ir::ValueId first = ByteOffset(pointer, start);
+    ir::ValueId first = places_.ByteOffset(pointer, start);
     ir::ValueId rest =
         Emit(ir::Op::kISub, offset, {Emit(ir::Op::kUMax, offset, {size, first}), first});
     ir::ValueId length = Emit(ir::Op::kUDiv, offset, {rest, builder_.Const(offset, array.stride)});
@@ -508,7 +347,35 @@ Status Translator::ArrayLength(const Inst& inst) {
         length = Emit(ir::Op::kUMin, wide, {length, builder_.Const(wide, UINT32_MAX)});
         length = Emit(ir::Op::kTrunc, ir::Type::kI32, {length});
     }
-    return Define(inst, {length});
+    return values_.Define(inst, {length});
+}
+
+Status Pointers::BufferPointer(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer heap, values_.UsePointer(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
+    if (heap.space != Pointer::Space::kHeap || heap.binding != ResourceLayout::kResourceHeapSet ||
+        result->kind != Type::Kind::kPointer) {
+        return Invalid(inst, "does not make a pointer of a place in the resource heap");
+    }
+    const bool uniform = result->storage == spv::StorageClass::Uniform;
+    if (!uniform && result->storage != spv::StorageClass::StorageBuffer) {
+        return Invalid(inst, "makes a pointer to what is no buffer");
+    }
+    Pointer pointer;
+    pointer.space = Pointer::Space::kBuffer;
+    pointer.type = result->element;
+    pointer.untyped = result->element == 0;
+    pointer.nonuniform =
+        heap.nonuniform ||
+        module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
+    for (auto kind : {spv::Decoration::Volatile, spv::Decoration::Coherent}) {
+        pointer.is_volatile |= module_.FindDecoration(inst.result, kind) != nullptr;
+    }
+    using Kind = BindingLayout::Kind;
+    const Kind kind = uniform ? Kind::kUniformBuffer : Kind::kStorageBuffer;
+    pointer.element = heaps_.HeapElement(places_.ByteOffset(heap, heap.const_offset), kind);
+    pointer.binding = heaps_.AddHeapBinding(kind, !uniform);
+    return values_.DefinePointer(inst, std::move(pointer));
 }
 
 }  // namespace fornax::kernel::spirv

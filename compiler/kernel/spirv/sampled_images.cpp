@@ -1,6 +1,6 @@
 // The table of image instructions, and those that sample: their operands, checked, for
 // image_sampling.cpp.
-#include "compiler/kernel/spirv/translator.h"
+#include "compiler/kernel/spirv/sampled_images.h"
 
 namespace fornax::kernel::spirv {
 
@@ -8,9 +8,9 @@ using ir::ValueId;
 using spv::Op;
 using Kind = BindingLayout::Kind;
 
-Status Translator::SampledImage(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Pointer image, UsePointer(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(const Pointer sampler, UsePointer(inst, inst[1]));
+Status SampledImages::SampledImage(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer image, values_.UsePointer(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Pointer sampler, values_.UsePointer(inst, inst[1]));
     if (image.space != Pointer::Space::kImage || sampler.space != Pointer::Space::kImage) {
         return Invalid(inst, "is made of another thing than an image and a sampler");
     }
@@ -20,59 +20,20 @@ Status Translator::SampledImage(const Inst& inst) {
     image.sampler_binding = sampler.binding;
     image.sampler_element = sampler.element;
     image.sampler_nonuniform = sampler.nonuniform;
-    return DefinePointer(inst, std::move(image));
+    return values_.DefinePointer(inst, std::move(image));
 }
 
-Status Translator::ImageOf(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Pointer image, UsePointer(inst, inst[0]));
+Status SampledImages::ImageOf(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer image, values_.UsePointer(inst, inst[0]));
     if (image.space != Pointer::Space::kImage) {
         return Invalid(inst, "takes the image of what has none");
     }
     image.type = inst.type;
-    return DefinePointer(inst, std::move(image));
-}
-
-// As FindHandler, of which this is a part.
-Translator::Handler Translator::FindImageHandler(Op op) {
-    switch (op) {
-        case Op::OpSampledImage:
-            return &Translator::SampledImage;
-        case Op::OpImage:
-            return &Translator::ImageOf;
-        case Op::OpImageRead:
-        case Op::OpImageFetch:
-            return &Translator::ImageRead;
-        case Op::OpImageSampleImplicitLod:
-        case Op::OpImageSampleDrefImplicitLod:
-        case Op::OpImageSampleProjImplicitLod:
-        case Op::OpImageSampleProjDrefImplicitLod:
-        case Op::OpImageSampleExplicitLod:
-        case Op::OpImageSampleDrefExplicitLod:
-        case Op::OpImageSampleProjExplicitLod:
-        case Op::OpImageSampleProjDrefExplicitLod:
-            return &Translator::ImageSample;
-        case Op::OpImageGather:
-        case Op::OpImageDrefGather:
-            return &Translator::ImageGather;
-        case Op::OpImageWrite:
-            return &Translator::ImageWrite;
-        case Op::OpImageTexelPointer:
-        case Op::OpUntypedImageTexelPointerEXT:
-            return &Translator::TexelPointer;
-        case Op::OpImageQueryLod:
-            return &Translator::ImageQueryLod;
-        case Op::OpImageQuerySize:
-        case Op::OpImageQuerySizeLod:
-        case Op::OpImageQueryLevels:
-        case Op::OpImageQuerySamples:
-            return &Translator::ImageQuery;
-        default:
-            return nullptr;
-    }
+    return values_.DefinePointer(inst, std::move(image));
 }
 
 // The image and the sampler of an OpTypeSampledImage, as sampling wants them.
-Result<SampledPlace> Translator::UseSampledImage(const Inst& inst, const Image& image) {
+Result<SampledPlace> SampledImages::UseSampledImage(const Inst& inst, const Image& image) {
     if (!image.pointer.has_sampler || image.storage || image.multisampled ||
         image.dim == spv::Dim::Buffer) {
         return Invalid(inst, "samples what is no sampled image");
@@ -91,9 +52,9 @@ Result<SampledPlace> Translator::UseSampledImage(const Inst& inst, const Image& 
                                 : image.pointer.sampler_element;
     SampledPlace place{.image = image.descriptor,
                        .sampler = {.binding = image.pointer.sampler_binding},
-                       .buffer = BufferOf(image.pointer),
+                       .buffer = access_.BufferOf(image.pointer),
                        .format = image.format,
-                       .scales = TexelScales(image),
+                       .scales = images_.TexelScales(image),
                        .dim = image.dim,
                        .arrayed = image.arrayed,
                        .integer = image.component == ir::Type::kI32};
@@ -107,8 +68,8 @@ Result<SampledPlace> Translator::UseSampledImage(const Inst& inst, const Image& 
 }
 
 // Float coordinates, with the layer last if the instruction has one.
-Result<Tuple> Translator::SamplePosition(const Inst& inst, const Image& image, bool projected) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple position, UseTuple(inst, inst[1]));
+Result<Tuple> SampledImages::SamplePosition(const Inst& inst, const Image& image, bool projected) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple position, values_.UseTuple(inst, inst[1]));
     const bool layered = image.arrayed && inst.op != Op::OpImageQueryLod;
     const size_t wanted = image.Dimensions() + (layered ? 1 : 0);
     if (position.size() < wanted + (projected ? 1 : 0)) {
@@ -130,7 +91,7 @@ Result<Tuple> Translator::SamplePosition(const Inst& inst, const Image& image, b
 }
 
 // Checks operands of samples and gathers, and makes offsets i32.
-Status Translator::SampleOffsets(const Inst& inst, ImageOperands& operands) {
+Status SampledImages::SampleOffsets(const Inst& inst, ImageOperands& operands) {
     for (Tuple* offsets : {&operands.offset, &operands.offsets}) {
         for (ValueId& offset : *offsets) {
             if (!ir::IsInteger(kernel_.type(offset))) {
@@ -153,27 +114,29 @@ Status Translator::SampleOffsets(const Inst& inst, ImageOperands& operands) {
 }
 
 // "Derivative Image Operations": of the coordinates as they are after the projection.
-Status Translator::ImplicitGradients(const Inst& inst, size_t axes, ImageSampling::Inputs& inputs) {
-    FORNAX_RETURN_IF_ERROR(NeedsDerivatives(inst));
+Status SampledImages::ImplicitGradients(const Inst& inst,
+                                        size_t axes,
+                                        ImageSampling::Inputs& inputs) {
+    FORNAX_RETURN_IF_ERROR(derivatives_.NeedsDerivatives(inst));
     for (size_t i = 0; i < axes; ++i) {
-        inputs.grad_x.push_back(Difference(inputs.coordinates[i], false, false));
-        inputs.grad_y.push_back(Difference(inputs.coordinates[i], true, false));
+        inputs.grad_x.push_back(derivatives_.Difference(inputs.coordinates[i], false, false));
+        inputs.grad_y.push_back(derivatives_.Difference(inputs.coordinates[i], true, false));
     }
     return OkStatus();
 }
 
-Status Translator::ImageQueryLod(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
+Status SampledImages::ImageQueryLod(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Image image, images_.UseImage(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(SampledPlace place, UseSampledImage(inst, image));
     place.arrayed = false;
     ImageSampling::Inputs inputs;
     FORNAX_ASSIGN_OR_RETURN(inputs.coordinates, SamplePosition(inst, image, false));
     FORNAX_RETURN_IF_ERROR(ImplicitGradients(inst, image.Dimensions(), inputs));
     ImageCode code(builder_);
-    return Define(inst, ImageSampling(code, place).QueryLod(inputs));
+    return values_.Define(inst, ImageSampling(code, place).QueryLod(inputs));
 }
 
-Status Translator::ImageSample(const Inst& inst) {
+Status SampledImages::ImageSample(const Inst& inst) {
     const bool projected = inst.op == Op::OpImageSampleProjExplicitLod ||
                            inst.op == Op::OpImageSampleProjDrefExplicitLod ||
                            inst.op == Op::OpImageSampleProjImplicitLod ||
@@ -186,10 +149,11 @@ Status Translator::ImageSample(const Inst& inst) {
                           inst.op == Op::OpImageSampleDrefImplicitLod ||
                           inst.op == Op::OpImageSampleProjImplicitLod ||
                           inst.op == Op::OpImageSampleProjDrefImplicitLod;
-    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Image image, images_.UseImage(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(const SampledPlace place, UseSampledImage(inst, image));
     FORNAX_ASSIGN_OR_RETURN(Tuple position, SamplePosition(inst, image, projected));
-    FORNAX_ASSIGN_OR_RETURN(ImageOperands operands, ReadImageOperands(inst, compares ? 3 : 2));
+    FORNAX_ASSIGN_OR_RETURN(ImageOperands operands,
+                            images_.ReadImageOperands(inst, compares ? 3 : 2));
     FORNAX_RETURN_IF_ERROR(SampleOffsets(inst, operands));
     const size_t axes = image.Dimensions();
     if (operands.grad_x.size() != operands.grad_y.size() ||
@@ -210,12 +174,12 @@ Status Translator::ImageSample(const Inst& inst) {
         FORNAX_RETURN_IF_ERROR(ImplicitGradients(inst, axes, inputs));
     }
     if (compares) {
-        FORNAX_ASSIGN_OR_RETURN(inputs.reference, UseScalar(inst, inst[2]));
+        FORNAX_ASSIGN_OR_RETURN(inputs.reference, values_.UseScalar(inst, inst[2]));
         if (kernel_.type(inputs.reference) != ir::Type::kF32 || place.integer) {
             return Invalid(inst, "compares with what is no 32-bit float");
         }
         if (projected) {
-            FORNAX_ASSIGN_OR_RETURN(const Tuple given, UseTuple(inst, inst[1]));
+            FORNAX_ASSIGN_OR_RETURN(const Tuple given, values_.UseTuple(inst, inst[1]));
             inputs.reference = Emit(ir::Op::kFDiv, ir::Type::kF32,
                                     {inputs.reference, given[inputs.coordinates.size()]});
         }
@@ -226,20 +190,20 @@ Status Translator::ImageSample(const Inst& inst) {
         code.Swizzled(values, code.Word(image.descriptor, offsetof(hal::ImageDescriptor, swizzle)),
                       place.integer ? Int(1) : code.Float(1));
     if (compares) {
-        return Define(inst, {values[0]});
+        return values_.Define(inst, {values[0]});
     }
-    return DefineTexel(inst, image, values);
+    return images_.DefineTexel(inst, image, values);
 }
 
-Status Translator::ImageGather(const Inst& inst) {
+Status SampledImages::ImageGather(const Inst& inst) {
     const bool compares = inst.op == Op::OpImageDrefGather;
-    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Image image, images_.UseImage(inst, inst[0]));
     if (image.dim != spv::Dim::Dim2D && image.dim != spv::Dim::Cube) {
         return Invalid(inst, "gathers from an image that is neither two-dimensional nor a cube");
     }
     FORNAX_ASSIGN_OR_RETURN(const SampledPlace place, UseSampledImage(inst, image));
     FORNAX_ASSIGN_OR_RETURN(Tuple position, SamplePosition(inst, image, false));
-    FORNAX_ASSIGN_OR_RETURN(ImageOperands operands, ReadImageOperands(inst, 3));
+    FORNAX_ASSIGN_OR_RETURN(ImageOperands operands, images_.ReadImageOperands(inst, 3));
     FORNAX_RETURN_IF_ERROR(SampleOffsets(inst, operands));
     if (!operands.offsets.empty() && operands.offsets.size() != 8) {
         return Invalid(inst, "has other offsets than four pairs");
@@ -255,7 +219,7 @@ Status Translator::ImageGather(const Inst& inst) {
                                  .offsets = operands.offsets};
     uint64_t component = 0;
     if (compares) {
-        FORNAX_ASSIGN_OR_RETURN(inputs.reference, UseScalar(inst, inst[2]));
+        FORNAX_ASSIGN_OR_RETURN(inputs.reference, values_.UseScalar(inst, inst[2]));
         if (kernel_.type(inputs.reference) != ir::Type::kF32 || place.integer) {
             return Invalid(inst, "compares with what is no 32-bit float");
         }
@@ -266,8 +230,8 @@ Status Translator::ImageGather(const Inst& inst) {
         }
     }
     ImageCode code(builder_);
-    return DefineTexel(inst, image,
-                       ImageSampling(code, place).Gather(inputs, static_cast<uint32_t>(component)));
+    return images_.DefineTexel(
+        inst, image, ImageSampling(code, place).Gather(inputs, static_cast<uint32_t>(component)));
 }
 
 }  // namespace fornax::kernel::spirv

@@ -4,10 +4,11 @@
 // Few operations of the IR do for all: a ballot, a value of one lane (known or first), reductions
 // and scans. Votes, bits of ballots and everything boolean is arithmetic on ballots; shuffles of
 // all kinds differ in how they name the lane.
+#include "compiler/kernel/spirv/subgroups.h"
+
 #include <algorithm>
 
 #include "compiler/kernel/ir/group.h"
-#include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
 
@@ -65,46 +66,25 @@ bool HasScope(Op op) {
 
 }  // namespace
 
-bool Translator::IsSubgroupOp(Op op) {
+bool Subgroups::IsSubgroupOp(Op op) {
     return (op >= Op::OpGroupNonUniformElect && op <= Op::OpGroupNonUniformQuadSwap) ||
            op == Op::OpGroupNonUniformRotateKHR || !HasScope(op);
 }
 
-ir::ValueId Translator::SubgroupLane() {
-    return Emit(ir::Op::kBuiltin, ir::Type::kI32, {}, 0,
-                static_cast<uint64_t>(ir::BuiltinId::kSubgroupLane));
-}
-
-// Sets of lanes are computed with in 32 bits where these suffice.
-ir::Type Translator::LaneSetType() const {
-    return kernel_.subgroup_size > 32 ? ir::Type::kI64 : ir::Type::kI32;
-}
-
-ir::ValueId Translator::AllLanes() {
-    return builder_.Const(LaneSetType(), ~uint64_t{0} >> (64 - kernel_.subgroup_size));
-}
-
-ir::ValueId Translator::LanesWhere(ir::ValueId condition) {
+ir::ValueId Subgroups::LanesWhere(ir::ValueId condition) {
     ir::ValueId set = Emit(ir::Op::kSubgroupBallot, ir::Type::kI64, {condition});
-    return LaneSetType() == ir::Type::kI64 ? set : Emit(ir::Op::kTrunc, ir::Type::kI32, {set});
+    return invocation_.LaneSetType() == ir::Type::kI64
+               ? set
+               : Emit(ir::Op::kTrunc, ir::Type::kI32, {set});
 }
 
-Tuple Translator::LaneSetToVector(ir::ValueId set) {
-    const ir::Type i32 = ir::Type::kI32;
-    if (kernel_.type(set) == i32) {
-        return {set, Int(0), Int(0), Int(0)};
-    }
-    ir::ValueId high = Emit(ir::Op::kLShr, ir::Type::kI64, {set, builder_.Const(i32, 32)});
-    return {Emit(ir::Op::kTrunc, i32, {set}), Emit(ir::Op::kTrunc, i32, {high}), Int(0), Int(0)};
-}
-
-Result<ir::ValueId> Translator::UseLaneSet(const Inst& inst, uint32_t id) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple words, UseTuple(inst, id));
+Result<ir::ValueId> Subgroups::UseLaneSet(const Inst& inst, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple words, values_.UseTuple(inst, id));
     if (words.size() != 4 || kernel_.type(words[0]) != ir::Type::kI32) {
         return Invalid(inst, "takes a ballot that is no vector of four 32-bit integers");
     }
     ir::ValueId set = words[0];
-    if (LaneSetType() == ir::Type::kI64) {
+    if (invocation_.LaneSetType() == ir::Type::kI64) {
         const ir::Type i64 = ir::Type::kI64;
         ir::ValueId high = Emit(ir::Op::kZExt, i64, {words[1]});
         high = Emit(ir::Op::kShl, i64, {high, Int(32)});
@@ -113,58 +93,33 @@ Result<ir::ValueId> Translator::UseLaneSet(const Inst& inst, uint32_t id) {
     return set;
 }
 
-// The lanes before, up to, after, ... the lane itself.
-ir::ValueId Translator::LanesAround(spv::BuiltIn which) {
-    const ir::Type type = LaneSetType();
-    ir::ValueId lane = SubgroupLane();
-    ir::ValueId self = Emit(ir::Op::kShl, type, {builder_.Const(type, 1), lane});
-    if (which == spv::BuiltIn::SubgroupEqMask) {
-        return self;
-    }
-    ir::ValueId before = Emit(ir::Op::kISub, type, {self, builder_.Const(type, 1)});
-    if (which == spv::BuiltIn::SubgroupLtMask) {
-        return before;
-    }
-    if (which == spv::BuiltIn::SubgroupGeMask) {
-        return Emit(ir::Op::kXor, type, {before, AllLanes()});
-    }
-    ir::ValueId up_to = Emit(ir::Op::kOr, type, {before, self});
-    if (which == spv::BuiltIn::SubgroupLeMask) {
-        return up_to;
-    }
-    return Emit(ir::Op::kXor, type, {up_to, AllLanes()});
-}
-
-ir::ValueId Translator::HasLane(ir::ValueId set, ir::ValueId lane) {
+ir::ValueId Subgroups::HasLane(ir::ValueId set, ir::ValueId lane) {
     const ir::Type type = kernel_.type(set);
     ir::ValueId bit = Emit(ir::Op::kLShr, type, {set, lane});
     bit = Emit(ir::Op::kAnd, type, {bit, builder_.Const(type, 1)});
     return Emit(ir::Op::kINe, ir::Type::kBool, {bit, builder_.Const(type, 0)});
 }
 
-ir::ValueId Translator::IsEmpty(ir::ValueId set) {
+ir::ValueId Subgroups::IsEmpty(ir::ValueId set) {
     return Emit(ir::Op::kIEq, ir::Type::kBool, {set, builder_.Const(kernel_.type(set), 0)});
 }
 
-ir::ValueId Translator::BoolNot(ir::ValueId value) {
-    return Emit(ir::Op::kNot, ir::Type::kBool, {value});
-}
-
 // The set bits as a 32-bit number.
-ir::ValueId Translator::LaneSetNumber(ir::Op op, ir::ValueId set) {
+ir::ValueId Subgroups::LaneSetNumber(ir::Op op, ir::ValueId set) {
     ir::ValueId number = Emit(op, kernel_.type(set), {set});
-    return LaneSetType() == ir::Type::kI32 ? number
-                                           : Emit(ir::Op::kTrunc, ir::Type::kI32, {number});
+    return invocation_.LaneSetType() == ir::Type::kI32
+               ? number
+               : Emit(ir::Op::kTrunc, ir::Type::kI32, {number});
 }
 
-Status Translator::DefineShuffle(const Inst& inst, Tuple values, ir::ValueId lane) {
+Status Subgroups::DefineShuffle(const Inst& inst, Tuple values, ir::ValueId lane) {
     for (ir::ValueId& value : values) {
         value = Emit(ir::Op::kSubgroupShuffle, kernel_.type(value), {value, lane});
     }
-    return Define(inst, std::move(values));
+    return values_.Define(inst, std::move(values));
 }
 
-Status Translator::Subgroup(const Inst& inst) {
+Status Subgroups::Subgroup(const Inst& inst) {
     const bool has_scope = HasScope(inst.op);
     if (has_scope) {
         FORNAX_ASSIGN_OR_RETURN(uint64_t scope, constants_.Integer(inst, inst[0]));
@@ -173,7 +128,7 @@ Status Translator::Subgroup(const Inst& inst) {
                                          "; operations of a subgroup are supported");
         }
     }
-    (std::ranges::count(kOfQuads, inst.op) ? sees_quads_ : sees_subgroups_) = true;
+    (std::ranges::count(kOfQuads, inst.op) ? code_.sees_quads : code_.sees_subgroups) = true;
     if (std::ranges::count(kArithmetic, inst.op, &Arithmetic::op)) {
         return SubgroupArithmetic(inst);
     }
@@ -181,37 +136,37 @@ Status Translator::Subgroup(const Inst& inst) {
     const ir::Type i32 = ir::Type::kI32;
     switch (inst.op) {
         case Op::OpGroupNonUniformElect:
-            return Define(inst, {Emit(ir::Op::kSubgroupElect, ir::Type::kBool, {})});
+            return values_.Define(inst, {Emit(ir::Op::kSubgroupElect, ir::Type::kBool, {})});
         case Op::OpGroupNonUniformBallotBitCount: {
             FORNAX_ASSIGN_OR_RETURN(ir::ValueId set, UseLaneSet(inst, inst[2]));
             FORNAX_ASSIGN_OR_RETURN(ir::ValueId lanes, GroupLanes(inst, inst[1], 0));
-            set = Emit(ir::Op::kAnd, LaneSetType(), {set, lanes});
-            return Define(inst, {LaneSetNumber(ir::Op::kBitCount, set)});
+            set = Emit(ir::Op::kAnd, invocation_.LaneSetType(), {set, lanes});
+            return values_.Define(inst, {LaneSetNumber(ir::Op::kBitCount, set)});
         }
         case Op::OpGroupNonUniformInverseBallot:
         case Op::OpGroupNonUniformBallotBitExtract: {
             FORNAX_ASSIGN_OR_RETURN(ir::ValueId set, UseLaneSet(inst, inst[1]));
             ir::ValueId lane;
             if (inst.op == Op::OpGroupNonUniformInverseBallot) {
-                lane = SubgroupLane();
+                lane = invocation_.SubgroupLane();
             } else {
-                FORNAX_ASSIGN_OR_RETURN(lane, UseScalar(inst, inst[2]));
+                FORNAX_ASSIGN_OR_RETURN(lane, values_.UseScalar(inst, inst[2]));
             }
-            return Define(inst, {HasLane(set, lane)});
+            return values_.Define(inst, {HasLane(set, lane)});
         }
         case Op::OpGroupNonUniformBallotFindLSB:
         case Op::OpGroupNonUniformBallotFindMSB: {
             FORNAX_ASSIGN_OR_RETURN(ir::ValueId set, UseLaneSet(inst, inst[1]));
-            set = Emit(ir::Op::kAnd, LaneSetType(), {set, AllLanes()});
+            set = Emit(ir::Op::kAnd, invocation_.LaneSetType(), {set, invocation_.AllLanes()});
             const bool lowest = inst.op == Op::OpGroupNonUniformBallotFindLSB;
-            return Define(inst,
-                          {LaneSetNumber(lowest ? ir::Op::kFindLsb : ir::Op::kFindUMsb, set)});
+            return values_.Define(
+                inst, {LaneSetNumber(lowest ? ir::Op::kFindLsb : ir::Op::kFindUMsb, set)});
         }
         default:
             break;
     }
 
-    FORNAX_ASSIGN_OR_RETURN(Tuple values, UseTuple(inst, inst[first]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple values, values_.UseTuple(inst, inst[first]));
     auto condition = [&]() -> Result<ir::ValueId> {
         if (values.size() != 1 || kernel_.type(values[0]) != ir::Type::kBool) {
             return Invalid(inst, "takes a condition that is no boolean");
@@ -219,7 +174,7 @@ Status Translator::Subgroup(const Inst& inst) {
         return values[0];
     };
     auto index = [&]() -> Result<ir::ValueId> {
-        FORNAX_ASSIGN_OR_RETURN(ir::ValueId value, UseScalar(inst, inst[first + 1]));
+        FORNAX_ASSIGN_OR_RETURN(ir::ValueId value, values_.UseScalar(inst, inst[first + 1]));
         if (!ir::IsInteger(kernel_.type(value))) {
             return Invalid(inst, "takes an index that is no integer");
         }
@@ -229,12 +184,12 @@ Status Translator::Subgroup(const Inst& inst) {
         case Op::OpGroupNonUniformAll:
         case Op::OpSubgroupAllKHR: {
             FORNAX_ASSIGN_OR_RETURN(ir::ValueId holds, condition());
-            return Define(inst, {IsEmpty(LanesWhere(BoolNot(holds)))});
+            return values_.Define(inst, {IsEmpty(LanesWhere(BoolNot(holds)))});
         }
         case Op::OpGroupNonUniformAny:
         case Op::OpSubgroupAnyKHR: {
             FORNAX_ASSIGN_OR_RETURN(ir::ValueId holds, condition());
-            return Define(inst, {BoolNot(IsEmpty(LanesWhere(holds)))});
+            return values_.Define(inst, {BoolNot(IsEmpty(LanesWhere(holds)))});
         }
         case Op::OpGroupNonUniformAllEqual:
         case Op::OpSubgroupAllEqualKHR: {
@@ -246,19 +201,19 @@ Status Translator::Subgroup(const Inst& inst) {
                                         ir::Type::kBool, {value, of_first});
                 equal = equal.valid() ? Emit(ir::Op::kAnd, ir::Type::kBool, {equal, same}) : same;
             }
-            return Define(inst, {IsEmpty(LanesWhere(BoolNot(equal)))});
+            return values_.Define(inst, {IsEmpty(LanesWhere(BoolNot(equal)))});
         }
         case Op::OpGroupNonUniformBallot:
         case Op::OpSubgroupBallotKHR: {
             FORNAX_ASSIGN_OR_RETURN(ir::ValueId holds, condition());
-            return Define(inst, LaneSetToVector(LanesWhere(holds)));
+            return values_.Define(inst, invocation_.LaneSetToVector(LanesWhere(holds)));
         }
         case Op::OpGroupNonUniformBroadcastFirst:
         case Op::OpSubgroupFirstInvocationKHR:
             for (ir::ValueId& value : values) {
                 value = Emit(ir::Op::kSubgroupBroadcastFirst, kernel_.type(value), {value});
             }
-            return Define(inst, std::move(values));
+            return values_.Define(inst, std::move(values));
         case Op::OpGroupNonUniformBroadcast:
         case Op::OpSubgroupReadInvocationKHR: {
             // "Id must be dynamically uniform": then so is what it reads.
@@ -277,13 +232,14 @@ Status Translator::Subgroup(const Inst& inst) {
             const ir::Op op = inst.op == Op::OpGroupNonUniformShuffleXor  ? ir::Op::kXor
                               : inst.op == Op::OpGroupNonUniformShuffleUp ? ir::Op::kISub
                                                                           : ir::Op::kIAdd;
-            return DefineShuffle(inst, std::move(values), Emit(op, i32, {SubgroupLane(), by}));
+            return DefineShuffle(inst, std::move(values),
+                                 Emit(op, i32, {invocation_.SubgroupLane(), by}));
         }
         case Op::OpGroupNonUniformRotateKHR: {
             FORNAX_ASSIGN_OR_RETURN(ir::ValueId by, index());
             FORNAX_ASSIGN_OR_RETURN(uint32_t cluster,
                                     ClusterSize(inst, inst.size() > 3 ? inst[3] : 0));
-            ir::ValueId lane = SubgroupLane();
+            ir::ValueId lane = invocation_.SubgroupLane();
             ir::ValueId moved = Emit(ir::Op::kIAdd, i32, {lane, by});
             moved = Emit(ir::Op::kAnd, i32, {moved, Int(cluster - 1)});
             lane = Emit(ir::Op::kAnd, i32, {lane, Int(~(cluster - 1))});
@@ -292,14 +248,15 @@ Status Translator::Subgroup(const Inst& inst) {
         case Op::OpGroupNonUniformQuadBroadcast: {
             FORNAX_ASSIGN_OR_RETURN(ir::ValueId in_quad, index());
             in_quad = Emit(ir::Op::kAnd, i32, {in_quad, Int(3)});
-            ir::ValueId quad = Emit(ir::Op::kAnd, i32, {SubgroupLane(), Int(~3u)});
+            ir::ValueId quad = Emit(ir::Op::kAnd, i32, {invocation_.SubgroupLane(), Int(~3u)});
             return DefineShuffle(inst, std::move(values), Emit(ir::Op::kOr, i32, {quad, in_quad}));
         }
         case Op::OpGroupNonUniformQuadSwap: {
             // Horizontally, vertically, diagonally.
             FORNAX_ASSIGN_OR_RETURN(uint64_t direction, constants_.Integer(inst, inst[2]));
-            ir::ValueId lane = Emit(
-                ir::Op::kXor, i32, {SubgroupLane(), Int(static_cast<uint32_t>(direction & 3) + 1)});
+            ir::ValueId lane =
+                Emit(ir::Op::kXor, i32,
+                     {invocation_.SubgroupLane(), Int(static_cast<uint32_t>(direction & 3) + 1)});
             return DefineShuffle(inst, std::move(values), lane);
         }
         case Op::OpGroupNonUniformQuadAllKHR:
@@ -307,8 +264,9 @@ Status Translator::Subgroup(const Inst& inst) {
             FORNAX_ASSIGN_OR_RETURN(ir::ValueId holds, condition());
             const bool all = inst.op == Op::OpGroupNonUniformQuadAllKHR;
             ir::ValueId set = LanesWhere(all ? BoolNot(holds) : holds);
-            ir::ValueId empty = IsEmpty(Emit(ir::Op::kAnd, LaneSetType(), {set, ClusterLanes(4)}));
-            return Define(inst, {all ? empty : BoolNot(empty)});
+            ir::ValueId empty =
+                IsEmpty(Emit(ir::Op::kAnd, invocation_.LaneSetType(), {set, ClusterLanes(4)}));
+            return values_.Define(inst, {all ? empty : BoolNot(empty)});
         }
         case Op::OpGroupNonUniformPartitionEXT: {
             ir::ValueId set;
@@ -316,7 +274,7 @@ Status Translator::Subgroup(const Inst& inst) {
                 ir::ValueId same = Emit(ir::Op::kSubgroupPartition, ir::Type::kI64, {value});
                 set = set.valid() ? Emit(ir::Op::kAnd, ir::Type::kI64, {set, same}) : same;
             }
-            return Define(inst, LaneSetToVector(set));
+            return values_.Define(inst, invocation_.LaneSetToVector(set));
         }
         default:
             return Unsupported(inst, "is not supported");
@@ -324,7 +282,7 @@ Status Translator::Subgroup(const Inst& inst) {
 }
 
 // A power of two up to the subgroup's size, which is what more means too.
-Result<uint32_t> Translator::ClusterSize(const Inst& inst, uint32_t id) {
+Result<uint32_t> Subgroups::ClusterSize(const Inst& inst, uint32_t id) {
     if (id == 0) {
         return kernel_.subgroup_size;
     }
@@ -336,33 +294,34 @@ Result<uint32_t> Translator::ClusterSize(const Inst& inst, uint32_t id) {
     return static_cast<uint32_t>(std::min<uint64_t>(size, kernel_.subgroup_size));
 }
 
-ir::ValueId Translator::ClusterLanes(uint32_t cluster) {
+ir::ValueId Subgroups::ClusterLanes(uint32_t cluster) {
     if (cluster == kernel_.subgroup_size) {
-        return AllLanes();
+        return invocation_.AllLanes();
     }
-    const ir::Type type = LaneSetType();
-    ir::ValueId start = Emit(ir::Op::kAnd, ir::Type::kI32, {SubgroupLane(), Int(~(cluster - 1))});
+    const ir::Type type = invocation_.LaneSetType();
+    ir::ValueId start =
+        Emit(ir::Op::kAnd, ir::Type::kI32, {invocation_.SubgroupLane(), Int(~(cluster - 1))});
     return Emit(ir::Op::kShl, type, {builder_.Const(type, (uint64_t{1} << cluster) - 1), start});
 }
 
 // The lanes whose values a Group Operation takes in. `extra` is the id of its last operand: the
 // clusters' size or a set of the partition.
-Result<ir::ValueId> Translator::GroupLanes(const Inst& inst, uint32_t operation, uint32_t extra) {
+Result<ir::ValueId> Subgroups::GroupLanes(const Inst& inst, uint32_t operation, uint32_t extra) {
     using spv::GroupOperation;
     const auto which = static_cast<GroupOperation>(operation);
     ir::ValueId lanes;
     switch (which) {
         case GroupOperation::Reduce:
         case GroupOperation::PartitionedReduceEXT:
-            lanes = AllLanes();
+            lanes = invocation_.AllLanes();
             break;
         case GroupOperation::InclusiveScan:
         case GroupOperation::PartitionedInclusiveScanEXT:
-            lanes = LanesAround(spv::BuiltIn::SubgroupLeMask);
+            lanes = invocation_.LanesAround(spv::BuiltIn::SubgroupLeMask);
             break;
         case GroupOperation::ExclusiveScan:
         case GroupOperation::PartitionedExclusiveScanEXT:
-            lanes = LanesAround(spv::BuiltIn::SubgroupLtMask);
+            lanes = invocation_.LanesAround(spv::BuiltIn::SubgroupLtMask);
             break;
         case GroupOperation::ClusteredReduce: {
             FORNAX_ASSIGN_OR_RETURN(uint32_t cluster, ClusterSize(inst, extra));
@@ -374,12 +333,12 @@ Result<ir::ValueId> Translator::GroupLanes(const Inst& inst, uint32_t operation,
     }
     if (which >= GroupOperation::PartitionedReduceEXT) {
         FORNAX_ASSIGN_OR_RETURN(ir::ValueId set, UseLaneSet(inst, extra));
-        lanes = Emit(ir::Op::kAnd, LaneSetType(), {lanes, set});
+        lanes = Emit(ir::Op::kAnd, invocation_.LaneSetType(), {lanes, set});
     }
     return lanes;
 }
 
-Status Translator::SubgroupArithmetic(const Inst& inst) {
+Status Subgroups::SubgroupArithmetic(const Inst& inst) {
     using spv::GroupOperation;
     const auto* arithmetic = std::ranges::find(kArithmetic, inst.op, &Arithmetic::op);
     const auto which = static_cast<GroupOperation>(inst[1]);
@@ -388,7 +347,7 @@ Status Translator::SubgroupArithmetic(const Inst& inst) {
     if ((partitioned || which == GroupOperation::ClusteredReduce) && extra == 0) {
         return Invalid(inst, "lacks the last operand of its group operation");
     }
-    FORNAX_ASSIGN_OR_RETURN(Tuple values, UseTuple(inst, inst[2]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple values, values_.UseTuple(inst, inst[2]));
     if (arithmetic->logical) {
         FORNAX_ASSIGN_OR_RETURN(ir::ValueId lanes, GroupLanes(inst, inst[1], extra));
         for (ir::ValueId& value : values) {
@@ -397,14 +356,14 @@ Status Translator::SubgroupArithmetic(const Inst& inst) {
             }
             const bool all = arithmetic->ir == ir::GroupOp::kAnd;
             ir::ValueId set = LanesWhere(all ? BoolNot(value) : value);
-            set = Emit(ir::Op::kAnd, LaneSetType(), {set, lanes});
+            set = Emit(ir::Op::kAnd, invocation_.LaneSetType(), {set, lanes});
             if (arithmetic->ir == ir::GroupOp::kXor) {
-                value = HasLane(Emit(ir::Op::kBitCount, LaneSetType(), {set}), Int(0));
+                value = HasLane(Emit(ir::Op::kBitCount, invocation_.LaneSetType(), {set}), Int(0));
             } else {
                 value = all ? IsEmpty(set) : BoolNot(IsEmpty(set));
             }
         }
-        return Define(inst, std::move(values));
+        return values_.Define(inst, std::move(values));
     }
 
     ir::Op op = ir::Op::kSubgroupReduce;
@@ -457,7 +416,7 @@ Status Translator::SubgroupArithmetic(const Inst& inst) {
             builder_.Append(op, operands, {&type, 1}, ir::GroupImm(arithmetic->ir, cluster));
         value = kernel_.inst(id).results[0];
     }
-    return Define(inst, std::move(values));
+    return values_.Define(inst, std::move(values));
 }
 
 }  // namespace fornax::kernel::spirv

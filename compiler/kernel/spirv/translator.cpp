@@ -1,20 +1,11 @@
-// The entry point, the table of opcodes, and values with their scopes.
+// The entry point, and the table of opcodes.
 #include "compiler/kernel/spirv/translator.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace fornax::kernel::spirv {
 
 using spv::Op;
-
-namespace {
-
-// Scalars that all instructions together define and use, with inlined calls: instructions that only
-// rearrange large composites make no IR, whose size would bound them.
-constexpr uint64_t kMaxScalars = uint64_t{32} << 20;
-
-}  // namespace
 
 // The one place that says which function translates an opcode.
 Translator::Handler Translator::FindHandler(Op op) {
@@ -24,58 +15,58 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpNoLine:
         case Op::OpName:
         case Op::OpAssumeTrueKHR:
-            return &Translator::Ignore;
+            return Handle<&Translator::extensions_, &Extensions::Ignore>;
         case Op::OpReadClockKHR:
-            return &Translator::ReadClock;
+            return Handle<&Translator::extensions_, &Extensions::ReadClock>;
         case Op::OpExpectKHR:
-            return &Translator::Expect;
+            return Handle<&Translator::extensions_, &Extensions::Expect>;
         case Op::OpFmaKHR:
-            return &Translator::Fma;
+            return Handle<&Translator::extensions_, &Extensions::Fma>;
         case Op::OpCompositeConstructReplicateEXT:
-            return &Translator::CompositeReplicate;
+            return Handle<&Translator::extensions_, &Extensions::CompositeReplicate>;
         case Op::OpKill:
         case Op::OpTerminateInvocation:
         case Op::OpDemoteToHelperInvocation:
         case Op::OpIsHelperInvocationEXT:
-            return &Translator::FragmentOnly;
+            return Handle<&Translator::extensions_, &Extensions::FragmentOnly>;
         case Op::OpUndef:
-            return &Translator::Undefined;
+            return Handle<&Translator::extensions_, &Extensions::Undefined>;
         case Op::OpVariable:
-            return &Translator::FunctionVariable;
+            return Handle<&Translator::variables_, &Variables::FunctionVariable>;
         case Op::OpAccessChain:
         case Op::OpInBoundsAccessChain:
         case Op::OpUntypedAccessChainKHR:
         case Op::OpUntypedInBoundsAccessChainKHR:
-            return &Translator::AccessChain;
+            return Handle<&Translator::pointers_, &Pointers::AccessChain>;
         case Op::OpPtrAccessChain:
         case Op::OpInBoundsPtrAccessChain:
         case Op::OpUntypedPtrAccessChainKHR:
         case Op::OpUntypedInBoundsPtrAccessChainKHR:
-            return &Translator::PtrAccessChain;
+            return Handle<&Translator::pointers_, &Pointers::PtrAccessChain>;
         case Op::OpPtrEqual:
         case Op::OpPtrNotEqual:
         case Op::OpPtrDiff:
-            return &Translator::ComparePointers;
+            return Handle<&Translator::pointers_, &Pointers::ComparePointers>;
         case Op::OpConvertPtrToU:
-            return &Translator::PointerToInteger;
+            return Handle<&Translator::pointers_, &Pointers::PointerToInteger>;
         case Op::OpConvertUToPtr:
-            return &Translator::IntegerToPointer;
+            return Handle<&Translator::pointers_, &Pointers::IntegerToPointer>;
         case Op::OpBufferPointerEXT:
-            return &Translator::BufferPointer;
+            return Handle<&Translator::pointers_, &Pointers::BufferPointer>;
         case Op::OpUntypedArrayLengthKHR:
         case Op::OpArrayLength:
-            return &Translator::ArrayLength;
+            return Handle<&Translator::pointers_, &Pointers::ArrayLength>;
         case Op::OpCopyObject:
         case Op::OpCopyLogical:
-            return &Translator::CopyObject;
+            return Handle<&Translator::pointers_, &Pointers::CopyObject>;
         case Op::OpLoad:
-            return &Translator::Load;
+            return Handle<&Translator::memory_, &MemoryInstructions::Load>;
         case Op::OpStore:
-            return &Translator::Store;
+            return Handle<&Translator::memory_, &MemoryInstructions::Store>;
         case Op::OpCopyMemory:
-            return &Translator::CopyMemory;
+            return Handle<&Translator::memory_, &MemoryInstructions::CopyMemory>;
         case Op::OpCopyMemorySized:
-            return &Translator::CopyMemorySized;
+            return Handle<&Translator::memory_, &MemoryInstructions::CopyMemorySized>;
         case Op::OpAtomicLoad:
         case Op::OpAtomicStore:
         case Op::OpAtomicExchange:
@@ -94,56 +85,56 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpAtomicFAddEXT:
         case Op::OpAtomicFMinEXT:
         case Op::OpAtomicFMaxEXT:
-            return &Translator::Atomic;
+            return Handle<&Translator::atomics_, &Atomics::GuardedAtomic>;
         case Op::OpFunctionCall:
-            return &Translator::Call;
+            return Handle<&Translator::control_, &ControlFlow::Call>;
         case Op::OpControlBarrier:
-            return &Translator::ControlBarrier;
+            return Handle<&Translator::control_, &ControlFlow::ControlBarrier>;
         case Op::OpMemoryBarrier:
-            return &Translator::MemoryBarrier;
+            return Handle<&Translator::control_, &ControlFlow::MemoryBarrier>;
         case Op::OpCompositeConstruct:
-            return &Translator::CompositeConstruct;
+            return Handle<&Translator::composites_, &Composites::CompositeConstruct>;
         case Op::OpCompositeExtract:
-            return &Translator::CompositeExtract;
+            return Handle<&Translator::composites_, &Composites::CompositeExtract>;
         case Op::OpCompositeInsert:
-            return &Translator::CompositeInsert;
+            return Handle<&Translator::composites_, &Composites::CompositeInsert>;
         case Op::OpVectorShuffle:
-            return &Translator::VectorShuffle;
+            return Handle<&Translator::composites_, &Composites::VectorShuffle>;
         case Op::OpVectorExtractDynamic:
-            return &Translator::VectorExtractDynamic;
+            return Handle<&Translator::composites_, &Composites::VectorExtractDynamic>;
         case Op::OpVectorInsertDynamic:
-            return &Translator::VectorInsertDynamic;
+            return Handle<&Translator::composites_, &Composites::VectorInsertDynamic>;
         case Op::OpCooperativeMatrixLoadKHR:
-            return &Translator::MatrixLoad;
+            return Handle<&Translator::matrices_, &CooperativeMatrices::MatrixLoad>;
         case Op::OpCooperativeMatrixStoreKHR:
-            return &Translator::MatrixStore;
+            return Handle<&Translator::matrices_, &CooperativeMatrices::MatrixStore>;
         case Op::OpCooperativeMatrixMulAddKHR:
-            return &Translator::MatrixMulAdd;
+            return Handle<&Translator::matrices_, &CooperativeMatrices::MatrixMulAdd>;
         case Op::OpCooperativeMatrixLengthKHR:
-            return &Translator::MatrixLength;
+            return Handle<&Translator::matrices_, &CooperativeMatrices::MatrixLength>;
         case Op::OpTranspose:
-            return &Translator::Transpose;
+            return Handle<&Translator::composites_, &Composites::Transpose>;
         case Op::OpMatrixTimesScalar:
         case Op::OpVectorTimesScalar:
-            return &Translator::VectorTimesScalar;
+            return Handle<&Translator::arithmetic_, &Arithmetic::VectorTimesScalar>;
         case Op::OpVectorTimesMatrix:
         case Op::OpMatrixTimesVector:
         case Op::OpMatrixTimesMatrix:
-            return &Translator::MatrixTimes;
+            return Handle<&Translator::composites_, &Composites::MatrixTimes>;
         case Op::OpOuterProduct:
-            return &Translator::OuterProduct;
+            return Handle<&Translator::composites_, &Composites::OuterProduct>;
         case Op::OpDot:
-            return &Translator::Dot;
+            return Handle<&Translator::composites_, &Composites::Dot>;
         case Op::OpSDot:
         case Op::OpUDot:
         case Op::OpSUDot:
         case Op::OpSDotAccSat:
         case Op::OpUDotAccSat:
         case Op::OpSUDotAccSat:
-            return &Translator::IntegerDot;
+            return Handle<&Translator::arithmetic_, &Arithmetic::IntegerDot>;
         case Op::OpFDot2MixAcc32VALVE:
         case Op::OpFDot2MixAcc16VALVE:
-            return &Translator::MixedFloatDot;
+            return Handle<&Translator::arithmetic_, &Arithmetic::MixedFloatDot>;
         case Op::OpConvertFToU:
         case Op::OpConvertFToS:
         case Op::OpConvertSToF:
@@ -151,23 +142,23 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpUConvert:
         case Op::OpSConvert:
         case Op::OpFConvert:
-            return &Translator::Convert;
+            return Handle<&Translator::arithmetic_, &Arithmetic::Convert>;
         case Op::OpBitcast:
-            return &Translator::Bitcast;
+            return Handle<&Translator::arithmetic_, &Arithmetic::Bitcast>;
         case Op::OpSelect:
-            return &Translator::Select;
+            return Handle<&Translator::arithmetic_, &Arithmetic::Select>;
         case Op::OpAny:
         case Op::OpAll:
-            return &Translator::AnyAll;
+            return Handle<&Translator::arithmetic_, &Arithmetic::AnyAll>;
         case Op::OpIAddCarry:
         case Op::OpISubBorrow:
         case Op::OpUMulExtended:
         case Op::OpSMulExtended:
-            return &Translator::TwoResults;
+            return Handle<&Translator::arithmetic_, &Arithmetic::TwoResults>;
         case Op::OpShiftRightLogical:
         case Op::OpShiftRightArithmetic:
         case Op::OpShiftLeftLogical:
-            return &Translator::Shift;
+            return Handle<&Translator::arithmetic_, &Arithmetic::Shift>;
         case Op::OpDPdx:
         case Op::OpDPdy:
         case Op::OpFwidth:
@@ -177,14 +168,14 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpDPdxCoarse:
         case Op::OpDPdyCoarse:
         case Op::OpFwidthCoarse:
-            return &Translator::Derivative;
+            return Handle<&Translator::derivatives_, &Derivatives::Derivative>;
         case Op::OpBitFieldInsert:
         case Op::OpBitFieldSExtract:
         case Op::OpBitFieldUExtract:
-            return &Translator::BitField;
+            return Handle<&Translator::arithmetic_, &Arithmetic::BitField>;
         case Op::OpExtInst:
         case Op::OpExtInstWithForwardRefsKHR:
-            return &Translator::ExtInst;
+            return Handle<&Translator::glsl_, &GlslInstructions::ExtInst>;
         case Op::OpSNegate:
         case Op::OpFNegate:
         case Op::OpIAdd:
@@ -237,9 +228,12 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpIsNan:
         case Op::OpIsInf:
         case Op::OpQuantizeToF16:
-            return &Translator::Componentwise;
+            return Handle<&Translator::arithmetic_, &Arithmetic::Componentwise>;
         default:
-            return IsSubgroupOp(op) ? &Translator::Subgroup : FindImageHandler(op);
+            if (Subgroups::IsSubgroupOp(op)) {
+                return Handle<&Translator::subgroups_, &Subgroups::Subgroup>;
+            }
+            return FindImageHandler(op);
     }
 }
 
@@ -248,83 +242,65 @@ Status Translator::Instruction(const Inst& inst) {
     if (!handler) {
         return Unsupported(inst, "is not supported");
     }
-    if (kernel_.num_insts() > kReaderLimits.instructions) {
+    if (code_.kernel.num_insts() > kReaderLimits.instructions) {
         return Unsupported(inst, "takes the kernel beyond the limit of " +
                                      std::to_string(kReaderLimits.instructions) + " instructions");
     }
-    builder_.SetOrigin(inst.offset);
-    if (handler == &Translator::Atomic) {
-        return GuardedAtomic(inst, handler);
-    }
-    in_modes_ = modes_.Any() && HasFloatModes(inst.op);
-    Status status = (this->*handler)(inst);
-    in_modes_ = false;
+    code_.builder.SetOrigin(inst.offset);
+    code_.in_modes = code_.modes.Any() && ExecutionModes::HasFloatModes(inst.op);
+    Status status = handler(*this, inst);
+    code_.in_modes = false;
     return status;
-}
-
-ir::ValueId Translator::EmitSpan(ir::Op op,
-                                 ir::Type type,
-                                 std::span<const ir::ValueId> operands,
-                                 uint8_t flags,
-                                 uint64_t imm) {
-    if (in_modes_ && modes_.RoundsTowardsZero(type)) {
-        const ir::ValueId rounded = modes_.Rounded(op, type, operands);
-        if (rounded.valid()) {
-            return rounded;
-        }
-    }
-    const ir::InstId inst = builder_.Append(op, operands, {&type, 1}, imm, flags);
-    return kernel_.inst(inst).results[0];
 }
 
 Result<ir::Kernel> Translator::TranslateEntryPoint(const Inst& entry_point) {
     FORNAX_RETURN_IF_ERROR(CheckCapabilities());
-    kernel_.name = request_.entry_point;
-    kernel_.subgroup_size = request_.options.subgroup_size;
-    kernel_.robust_buffer_access = request_.options.robust_buffer_access;
-    kernel_.push_constant_bytes = request_.layout.push_constant_bytes;
-    kernel_.known_words = request_.known_words;
-    FORNAX_RETURN_IF_ERROR(ReadExecutionModes(entry_point));
-    const Function* function = module_.FindFunction(entry_point[1]);
+    code_.kernel.name = code_.request.entry_point;
+    code_.kernel.subgroup_size = code_.request.options.subgroup_size;
+    code_.kernel.robust_buffer_access = code_.request.options.robust_buffer_access;
+    code_.kernel.push_constant_bytes = code_.request.layout.push_constant_bytes;
+    code_.kernel.known_words = code_.request.known_words;
+    FORNAX_RETURN_IF_ERROR(execution_modes_.ReadExecutionModes(entry_point));
+    const Function* function = code_.module.FindFunction(entry_point[1]);
     if (!function || function->entry_label == 0 || !function->params.empty()) {
         return Invalid(entry_point, "names no function with a body and without parameters");
     }
-    kernel_.body = kernel_.NewBlock({});
-    outer_.push_back({});
-    builder_.SetBlock(kernel_.body);
-    FORNAX_RETURN_IF_ERROR(GlobalVariables());
+    code_.kernel.body = code_.kernel.NewBlock({});
+    code_.outer.push_back({});
+    code_.builder.SetBlock(code_.kernel.body);
+    FORNAX_RETURN_IF_ERROR(variables_.GlobalVariables());
     Frame frame;
     frame.function = function;
-    frame_ = &frame;
-    call_stack_.push_back(function->id);
-    FORNAX_RETURN_IF_ERROR(From(0, function->entry_label));
-    frame_ = nullptr;
-    InsertHomeStores();
+    code_.frame = &frame;
+    code_.call_stack.push_back(function->id);
+    FORNAX_RETURN_IF_ERROR(control_.From(0, function->entry_label));
+    code_.frame = nullptr;
+    values_.InsertHomeStores();
     // Nobody can tell how many quads run together, so they may be as many as registers like.
     constexpr uint32_t kLanesOfQuads = 16;
-    if (sees_quads_ && !sees_subgroups_) {
-        kernel_.subgroup_size = std::min(kernel_.subgroup_size, kLanesOfQuads);
+    if (code_.sees_quads && !code_.sees_subgroups) {
+        code_.kernel.subgroup_size = std::min(code_.kernel.subgroup_size, kLanesOfQuads);
     }
     // How far heaps reach is only known when a kernel runs.
-    if (request_.layout.heaps || kernel_.deciding_words.size() > kMaxDecidingWords) {
-        kernel_.deciding_words.clear();
+    if (code_.request.layout.heaps || code_.kernel.deciding_words.size() > kMaxDecidingWords) {
+        code_.kernel.deciding_words.clear();
     }
-    std::ranges::sort(kernel_.deciding_words);
-    return std::move(kernel_);
+    std::ranges::sort(code_.kernel.deciding_words);
+    return std::move(code_.kernel);
 }
 
 Result<Tuple> Translator::TranslateAlone(const Inst& inst) {
-    kernel_.body = kernel_.NewBlock({});
-    outer_.push_back({});
-    builder_.SetBlock(kernel_.body);
-    const Result<const Inst*> entry_point = module_.FindEntryPoint(request_.entry_point);
+    code_.kernel.body = code_.kernel.NewBlock({});
+    code_.outer.push_back({});
+    code_.builder.SetBlock(code_.kernel.body);
+    const Result<const Inst*> entry_point = code_.module.FindEntryPoint(code_.request.entry_point);
     if (entry_point.ok()) {
-        FORNAX_RETURN_IF_ERROR(ReadFloatModes(**entry_point));
+        FORNAX_RETURN_IF_ERROR(execution_modes_.ReadFloatModes(**entry_point));
     }
     Frame frame;
-    frame_ = &frame;
+    code_.frame = &frame;
     Status status = Instruction(inst);
-    frame_ = nullptr;
+    code_.frame = nullptr;
     FORNAX_RETURN_IF_ERROR(std::move(status));
     auto it = frame.values.find(inst.result);
     if (it == frame.values.end()) {
@@ -343,206 +319,43 @@ Result<std::pair<ir::Kernel, Tuple>> TranslateConstantOp(const Module& module,
     return std::make_pair(translator.TakeKernel(), std::move(tuple));
 }
 
-ir::BlockId Translator::NewChild(ir::InstId parent) {
-    ir::BlockId block = kernel_.NewBlock(parent);
-    outer_.resize(kernel_.num_blocks());
-    outer_[block.index] = builder_.block();
-    return block;
-}
-
-bool Translator::InScope(ir::BlockId block) const {
-    for (ir::BlockId at = builder_.block(); at.valid(); at = outer_[at.index]) {
-        if (at == block) {
-            return true;
-        }
+// As FindHandler, of which this is a part.
+Translator::Handler Translator::FindImageHandler(Op op) {
+    switch (op) {
+        case Op::OpSampledImage:
+            return Handle<&Translator::sampled_images_, &SampledImages::SampledImage>;
+        case Op::OpImage:
+            return Handle<&Translator::sampled_images_, &SampledImages::ImageOf>;
+        case Op::OpImageRead:
+        case Op::OpImageFetch:
+            return Handle<&Translator::images_, &Images::ImageRead>;
+        case Op::OpImageSampleImplicitLod:
+        case Op::OpImageSampleDrefImplicitLod:
+        case Op::OpImageSampleProjImplicitLod:
+        case Op::OpImageSampleProjDrefImplicitLod:
+        case Op::OpImageSampleExplicitLod:
+        case Op::OpImageSampleDrefExplicitLod:
+        case Op::OpImageSampleProjExplicitLod:
+        case Op::OpImageSampleProjDrefExplicitLod:
+            return Handle<&Translator::sampled_images_, &SampledImages::ImageSample>;
+        case Op::OpImageGather:
+        case Op::OpImageDrefGather:
+            return Handle<&Translator::sampled_images_, &SampledImages::ImageGather>;
+        case Op::OpImageWrite:
+            return Handle<&Translator::images_, &Images::ImageWrite>;
+        case Op::OpImageTexelPointer:
+        case Op::OpUntypedImageTexelPointerEXT:
+            return Handle<&Translator::atomics_, &Atomics::TexelPointer>;
+        case Op::OpImageQueryLod:
+            return Handle<&Translator::sampled_images_, &SampledImages::ImageQueryLod>;
+        case Op::OpImageQuerySize:
+        case Op::OpImageQuerySizeLod:
+        case Op::OpImageQueryLevels:
+        case Op::OpImageQuerySamples:
+            return Handle<&Translator::images_, &Images::ImageQuery>;
+        default:
+            return nullptr;
     }
-    return false;
-}
-
-uint32_t Translator::NewLocal(ir::Type type, uint32_t count) {
-    kernel_.locals.push_back({type, count});
-    return static_cast<uint32_t>(kernel_.locals.size() - 1);
-}
-
-void Translator::StoreLocal(uint32_t local, ir::ValueId value) {
-    ir::ValueId operands[] = {Int(0), value};
-    builder_.Append(ir::Op::kStoreLocal, operands, {}, local);
-}
-
-ir::ValueId Translator::LoadLocal(uint32_t local) {
-    return Emit(ir::Op::kLoadLocal, kernel_.locals[local].type, {Int(0)}, 0, local);
-}
-
-Tuple Translator::Materialize(const Constant& constant) {
-    std::vector<ir::Type> scalar_types;
-    types_.Flatten(types_.Get(constant.type), scalar_types);
-    Tuple tuple;
-    tuple.reserve(constant.bits.size());
-    for (size_t i = 0; i < constant.bits.size(); ++i) {
-        tuple.push_back(builder_.Const(scalar_types[i], constant.bits[i]));
-    }
-    return tuple;
-}
-
-Status Translator::Spend(const Inst& inst, uint64_t scalars) {
-    spent_scalars_ += scalars + 1;
-    if (spent_scalars_ > kMaxScalars) {
-        return Unsupported(inst, "takes the translation beyond the limit of " +
-                                     std::to_string(kMaxScalars) + " scalars in all values");
-    }
-    return OkStatus();
-}
-
-Result<Value> Translator::Use(const Inst& user, uint32_t id) {
-    if (frame_) {
-        auto it = frame_->values.find(id);
-        if (it != frame_->values.end()) {
-            FORNAX_RETURN_IF_ERROR(Spend(user, it->second.scalars.size()));
-            return InScope(it->second.block) ? it->second : Rescue(id, it->second);
-        }
-    }
-    auto global = globals_.find(id);
-    if (global == globals_.end()) {
-        // A variable of module scope gets its place from its first use: others, of other entry
-        // points perhaps, may be of kinds that are not covered.
-        const Inst* declaration = module_.Find(id);
-        if (declaration &&
-            (declaration->op == Op::OpVariable || declaration->op == Op::OpUntypedVariableKHR) &&
-            declaration < module_.globals().data() + module_.globals().size()) {
-            FORNAX_RETURN_IF_ERROR(Variable(*declaration));
-            global = globals_.find(id);
-        }
-    }
-    if (global != globals_.end()) {
-        return global->second;
-    }
-    if (const Constant* constant = constants_.Find(id)) {
-        Value value;
-        value.type = constant->type;
-        value.scalars = Materialize(*constant);
-        return value;
-    }
-    return Invalid(user, "uses id " + std::to_string(id) + ", which has no value there");
-}
-
-Result<Tuple> Translator::UseTuple(const Inst& user, uint32_t id) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple tuple, UseParts(user, id));
-    if (tuple.empty()) {  // instructions that compute look at the first scalar of what they read
-        return Invalid(user, "uses id " + std::to_string(id) + ", which has no scalar");
-    }
-    return tuple;
-}
-
-Result<Tuple> Translator::UseParts(const Inst& user, uint32_t id) {
-    FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
-    if (value.is_large) {
-        FORNAX_ASSIGN_OR_RETURN(value.scalars, LoadFrom(user, *value.pointer));
-        FORNAX_RETURN_IF_ERROR(Spend(user, value.scalars.size()));
-    } else if (value.pointer) {
-        return PointerScalars(user, *value.pointer);
-    }
-    if (in_modes_) {
-        for (ir::ValueId& scalar : value.scalars) {
-            scalar = modes_.Flush(scalar);
-        }
-    }
-    return std::move(value.scalars);
-}
-
-Result<ir::ValueId> Translator::UseScalar(const Inst& user, uint32_t id) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple tuple, UseTuple(user, id));
-    if (tuple.size() != 1) {
-        return Invalid(user, "uses id " + std::to_string(id) + " as a scalar");
-    }
-    return tuple[0];
-}
-
-Result<const Type*> Translator::TypeOf(const Inst& user, uint32_t type_id) {
-    const Type* type = types_.Find(type_id);
-    if (!type) {
-        return Invalid(user, "names id " + std::to_string(type_id) + " as a type");
-    }
-    return type;
-}
-
-Result<const Type*> Translator::ValueType(const Inst& user, uint32_t id) {
-    if (frame_) {
-        auto it = frame_->values.find(id);
-        if (it != frame_->values.end()) {
-            return TypeOf(user, it->second.type);
-        }
-    }
-    if (const Constant* constant = constants_.Find(id)) {
-        return TypeOf(user, constant->type);
-    }
-    auto global = globals_.find(id);
-    if (global != globals_.end()) {
-        return TypeOf(user, global->second.type);
-    }
-    return Invalid(user, "uses id " + std::to_string(id) + ", which has no value there");
-}
-
-Status Translator::Define(const Inst& inst, Tuple scalars) {
-    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    if (scalars.empty() && !type->empty) {
-        return Unsupported(inst, "makes a value without any scalar");
-    }
-    if (type->scalars != scalars.size()) {
-        return Invalid(inst, "has operands that do not fit its result type");
-    }
-    if (in_modes_) {
-        for (ir::ValueId& scalar : scalars) {
-            scalar = modes_.Flush(scalar);
-        }
-    }
-    if (scalars.size() <= 16) {
-        std::vector<ir::Type> wanted;
-        types_.Flatten(*type, wanted);
-        for (size_t i = 0; i < wanted.size(); ++i) {
-            if (kernel_.type(scalars[i]) != wanted[i]) {
-                return Invalid(inst, "has operands that do not fit its result type");
-            }
-        }
-    }
-    Value value;
-    value.type = inst.type;
-    value.scalars = std::move(scalars);
-    return SetValue(inst, std::move(value));
-}
-
-Status Translator::SetValue(const Inst& inst, Value value) {
-    FORNAX_RETURN_IF_ERROR(Spend(inst, value.scalars.size()));
-    value.block = builder_.block();
-    auto [it, inserted] = frame_->values.try_emplace(inst.result);
-    if (!inserted) {
-        // The block is translated again. If its value is used elsewhere, this one is, too.
-        if (auto home = frame_->homes.find(inst.result); home != frame_->homes.end()) {
-            StoreHome(value, home->second);
-        } else {
-            frame_->older[inst.result].push_back(it->second);
-        }
-    }
-    it->second = std::move(value);
-    return OkStatus();
-}
-
-Status Translator::Undefined(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    if (type->scalars == 0 && !type->empty) {
-        return OkStatus();  // an image or runtime array: an error only where it is used
-    }
-    FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
-    if (frame_ && IsLarge(*type)) {
-        FORNAX_ASSIGN_OR_RETURN(Pointer place, NewLargePlace(inst, *type));
-        return DefineLarge(inst, std::move(place));
-    }
-    std::vector<ir::Type> scalar_types;
-    types_.Flatten(*type, scalar_types);
-    Tuple tuple;
-    for (ir::Type scalar : scalar_types) {
-        tuple.push_back(Emit(ir::Op::kUndef, scalar, {}));
-    }
-    return Define(inst, std::move(tuple));
 }
 
 }  // namespace fornax::kernel::spirv

@@ -1,16 +1,14 @@
-// Variables: every one becomes a place.
-#include <algorithm>
-#include <bit>
+// Variables of all storage classes, and the bindings that those of resources need.
+#include "compiler/kernel/spirv/variables.h"
 
-#include "compiler/kernel/spirv/translator.h"
+#include <algorithm>
 
 namespace fornax::kernel::spirv {
 
+using Kind = BindingLayout::Kind;
 using spv::Op;
 
 namespace {
-
-constexpr uint32_t kMaxAlign = 16;
 
 std::optional<ir::Type> BuiltinType(spv::BuiltIn builtin) {
     switch (builtin) {
@@ -44,7 +42,7 @@ bool IsVolatile(const Module& module, uint32_t id) {
 }  // namespace
 
 // Private variables of module scope, whose initialisers are stored first of all.
-Status Translator::GlobalVariables() {
+Status Variables::GlobalVariables() {
     for (const Inst& inst : module_.globals()) {
         if (inst.op == Op::OpVariable &&
             static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Private) {
@@ -54,7 +52,7 @@ Status Translator::GlobalVariables() {
     return OkStatus();
 }
 
-Status Translator::Variable(const Inst& inst) {
+Status Variables::Variable(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* pointer_type, TypeOf(inst, inst.type));
     if (pointer_type->kind != Type::Kind::kPointer) {
         return Invalid(inst, "does not have a pointer type");
@@ -62,7 +60,7 @@ Status Translator::Variable(const Inst& inst) {
     const auto storage = static_cast<spv::StorageClass>(inst[0]);
     const Decoration* which = module_.FindDecoration(inst.result, spv::Decoration::BuiltIn);
     if (storage == spv::StorageClass::UniformConstant && which) {
-        return HeapVariable(inst, static_cast<spv::BuiltIn>(which->params[0]));
+        return heaps_.HeapVariable(inst, static_cast<spv::BuiltIn>(which->params[0]));
     }
     // An untyped variable names its type itself.
     const bool untyped = inst.op == Op::OpUntypedVariableKHR;
@@ -109,12 +107,12 @@ Status Translator::Variable(const Inst& inst) {
             return Unsupported(inst, "has the storage class " + StorageClassName(inst[0]) +
                                          ", which is not supported");
     }
-    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
+    code_.globals[inst.result] = {inst.type, {}, pointer, kernel_.body};
     return OkStatus();
 }
 
 // The binding that the variable is decorated with, as the pipeline layout has it.
-Result<ir::Binding> Translator::FindBinding(const Inst& inst) {
+Result<ir::Binding> Variables::FindBinding(const Inst& inst) {
     const Decoration* set = module_.FindDecoration(inst.result, spv::Decoration::DescriptorSet);
     const Decoration* binding = module_.FindDecoration(inst.result, spv::Decoration::Binding);
     if (!set || !binding) {
@@ -136,7 +134,7 @@ Result<ir::Binding> Translator::FindBinding(const Inst& inst) {
                              ", which the pipeline layout does not have");
 }
 
-Status Translator::BufferVariable(const Inst& inst, const Type& type) {
+Status Variables::BufferVariable(const Inst& inst, const Type& type) {
     const Type* block = &type;
     if (type.kind == Type::Kind::kArray || type.kind == Type::Kind::kRuntimeArray) {
         block = &types_.Get(type.element);
@@ -177,18 +175,18 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
     pointer.needs_element = block != &type;
     pointer.is_volatile = IsVolatile(module_, inst.result);
     if (request_.layout.heaps) {
-        FORNAX_RETURN_IF_ERROR(MapBuffer(inst, pointer, kind, entry.writable));
-        globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
+        FORNAX_RETURN_IF_ERROR(heaps_.MapBuffer(inst, pointer, kind, entry.writable));
+        code_.globals[inst.result] = {inst.type, {}, pointer, kernel_.body};
         return OkStatus();
     }
     pointer.binding = static_cast<uint32_t>(kernel_.bindings.size());
     kernel_.bindings.push_back(entry);
-    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
+    code_.globals[inst.result] = {inst.type, {}, pointer, kernel_.body};
     return OkStatus();
 }
 
 // The type of a variable in workgroup memory; null for anything else.
-const Type* Translator::WorkgroupType(const Inst& inst) const {
+const Type* Variables::WorkgroupType(const Inst& inst) const {
     const bool untyped = inst.op == Op::OpUntypedVariableKHR;
     if ((!untyped && inst.op != Op::OpVariable) || inst.size() < (untyped ? 2 : 1) ||
         static_cast<spv::StorageClass>(inst[0]) != spv::StorageClass::Workgroup) {
@@ -202,7 +200,7 @@ const Type* Translator::WorkgroupType(const Inst& inst) const {
 }
 
 // The bytes that the variables share which may alias each other, of all entry points.
-uint64_t Translator::AliasedWorkgroupBytes() {
+uint64_t Variables::AliasedWorkgroupBytes() {
     uint64_t bytes = 0;
     for (const Inst& inst : module_.globals()) {
         const Type* type = WorkgroupType(inst);
@@ -215,7 +213,7 @@ uint64_t Translator::AliasedWorkgroupBytes() {
 
 // How far apart elements of the type lie in the arrays of workgroup memory, unless those are
 // explicitly laid out, which blocks are (SPV_KHR_workgroup_memory_explicit_layout).
-std::optional<uint64_t> Translator::WorkgroupStride(uint32_t element) {
+std::optional<uint64_t> Variables::WorkgroupStride(uint32_t element) {
     if (!workgroup_strides_) {
         workgroup_strides_.emplace();
         std::vector<const Type*> parts;
@@ -246,7 +244,7 @@ std::optional<uint64_t> Translator::WorkgroupStride(uint32_t element) {
     return found == workgroup_strides_->end() ? std::nullopt : std::optional(found->second);
 }
 
-Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
+Status Variables::WorkgroupVariable(const Inst& inst, const Type& type) {
     uint64_t start = (uint64_t{kernel_.shared_bytes} + kMaxAlign - 1) / kMaxAlign * kMaxAlign;
     uint64_t end = start + type.layout.size;
     // Blocks that are decorated so begin at one place (SPV_KHR_workgroup_memory_explicit_layout);
@@ -284,74 +282,12 @@ Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
     pointer.const_offset = start;
     pointer.is_volatile = IsVolatile(module_, inst.result);
     kernel_.shared_bytes = std::max(kernel_.shared_bytes, static_cast<uint32_t>(end));
-    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
+    code_.globals[inst.result] = {inst.type, {}, pointer, kernel_.body};
     return OkStatus();
 }
 
-uint64_t Translator::SlotsOfLeaf(const Type& type, uint32_t leaf) const {
-    switch (type.kind) {
-        case Type::Kind::kVector:
-        case Type::Kind::kMatrix:
-        case Type::Kind::kCooperativeMatrix:
-        case Type::Kind::kArray:
-            return type.count * SlotsOfLeaf(types_.Get(type.element), leaf);
-        case Type::Kind::kStruct:
-            for (uint32_t member : type.members) {
-                const Type& part = types_.Get(member);
-                if (leaf < part.leaves) {
-                    return SlotsOfLeaf(part, leaf);
-                }
-                leaf -= part.leaves;
-            }
-            return 0;
-        default:
-            return 1;
-    }
-}
-
-Result<Pointer> Translator::PrivatePlace(const Inst& inst, const Type& type) {
-    FORNAX_RETURN_IF_ERROR(CheckComposite(inst, type));
-    FORNAX_RETURN_IF_ERROR(Spend(inst, type.scalars));
-    LocalVariable variable;
-    auto visit = [&](auto& self, const Type& part, uint64_t count) -> bool {
-        if (part.empty) {
-            return true;
-        }
-        switch (part.kind) {
-            case Type::Kind::kScalar:
-                variable.locals.push_back(NewLocal(part.scalar, static_cast<uint32_t>(count)));
-                return true;
-            case Type::Kind::kPointer:
-                for (ir::Type scalar : part.pointer_scalars) {
-                    variable.locals.push_back(NewLocal(scalar, static_cast<uint32_t>(count)));
-                }
-                return true;
-            case Type::Kind::kStruct:
-                return std::ranges::all_of(part.members, [&](uint32_t member) {
-                    return self(self, types_.Get(member), count);
-                });
-            case Type::Kind::kVector:
-            case Type::Kind::kMatrix:
-            case Type::Kind::kCooperativeMatrix:
-            case Type::Kind::kArray:
-                return self(self, types_.Get(part.element), count * part.count);
-            default:
-                return false;
-        }
-    };
-    if (!visit(visit, type, 1)) {
-        return Invalid(inst, "holds a part of a type that no variable has");
-    }
-    Pointer pointer;
-    pointer.space = Pointer::Space::kLocal;
-    pointer.type = type.id;
-    pointer.variable = static_cast<uint32_t>(variables_.size());
-    variables_.push_back(std::move(variable));
-    return pointer;
-}
-
-Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) {
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, PrivatePlace(inst, type));
+Result<Pointer> Variables::PrivateVariable(const Inst& inst, const Type& type) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, access_.PrivatePlace(inst, type));
     if (inst.size() > 1) {
         // "Logical Layout of a Module": what a declaration names comes before it. Two variables
         // that begin as each other's pointers would not end.
@@ -359,13 +295,13 @@ Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) 
         if (!initializer || initializer->offset >= inst.offset) {
             return Invalid(inst, "has an initialiser that is not declared before it");
         }
-        FORNAX_ASSIGN_OR_RETURN(Tuple initial, UseParts(inst, inst[1]));
-        FORNAX_RETURN_IF_ERROR(StoreTo(inst, pointer, initial));
+        FORNAX_ASSIGN_OR_RETURN(Tuple initial, values_.UseParts(inst, inst[1]));
+        FORNAX_RETURN_IF_ERROR(access_.StoreTo(inst, pointer, initial));
     }
     return pointer;
 }
 
-Status Translator::FunctionVariable(const Inst& inst) {
+Status Variables::FunctionVariable(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* pointer_type, TypeOf(inst, inst.type));
     if (pointer_type->kind != Type::Kind::kPointer ||
         static_cast<spv::StorageClass>(inst[0]) != spv::StorageClass::Function) {
@@ -373,7 +309,62 @@ Status Translator::FunctionVariable(const Inst& inst) {
     }
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer_type->element));
     FORNAX_ASSIGN_OR_RETURN(Pointer pointer, PrivateVariable(inst, *type));
-    return DefinePointer(inst, std::move(pointer));
+    return values_.DefinePointer(inst, std::move(pointer));
+}
+
+Status Variables::ImageVariable(const Inst& inst, const Type& type) {
+    const bool array = type.kind == Type::Kind::kArray || type.kind == Type::Kind::kRuntimeArray;
+    const Inst* declaration = module_.Find(array ? type.element : type.id);
+    if (!declaration) {
+        return Invalid(inst, "has no type");
+    }
+    const bool combined = declaration->op == Op::OpTypeSampledImage;
+    const Inst* image = combined ? module_.Find((*declaration)[0]) : declaration;
+    Kind kind = Kind::kSampler;
+    if (declaration->op != Op::OpTypeSampler) {
+        if (!image || image->op != Op::OpTypeImage) {
+            return Unsupported(inst, "is neither an image nor a sampler");
+        }
+        kind = DescriptorKindOf(*image);
+        if (combined && kind == Kind::kSampledImage) {
+            kind = Kind::kCombinedImageSampler;
+        }
+    }
+    Pointer pointer;
+    pointer.space = Pointer::Space::kImage;
+    pointer.type = type.id;
+    pointer.needs_element = array;
+    pointer.is_volatile = module_.FindDecoration(inst.result, spv::Decoration::Volatile) ||
+                          module_.FindDecoration(inst.result, spv::Decoration::Coherent);
+    if (request_.layout.heaps) {
+        FORNAX_RETURN_IF_ERROR(heaps_.MapImage(inst, pointer, kind, combined));
+        code_.globals[inst.result] = {inst.type, {}, pointer, kernel_.body};
+        return OkStatus();
+    }
+    FORNAX_ASSIGN_OR_RETURN(ir::Binding entry, FindBinding(inst));
+    // "OpTypeImage or OpTypeSampler of a combined image sampler's binding" may be used apart.
+    const bool part_of_combined = entry.layout.kind == Kind::kCombinedImageSampler &&
+                                  (kind == Kind::kSampledImage || kind == Kind::kSampler);
+    if (entry.layout.kind == Kind::kMutable) {
+        entry.layout.kind = kind;
+    }
+    if (entry.layout.kind != kind && !part_of_combined) {
+        return Invalid(inst, std::string("is a ") + ir::BindingKindName(kind) +
+                                 ", and the pipeline layout has a " +
+                                 ir::BindingKindName(entry.layout.kind) + " at set " +
+                                 std::to_string(entry.set) + ", binding " +
+                                 std::to_string(entry.binding));
+    }
+    entry.writable = (kind == Kind::kStorageImage || kind == Kind::kStorageTexelBuffer) &&
+                     !module_.FindDecoration(inst.result, spv::Decoration::NonWritable);
+    pointer.binding = static_cast<uint32_t>(kernel_.bindings.size());
+    if (combined) {
+        pointer.has_sampler = true;
+        pointer.sampler_binding = pointer.binding;
+    }
+    kernel_.bindings.push_back(entry);
+    code_.globals[inst.result] = {inst.type, {}, pointer, kernel_.body};
+    return OkStatus();
 }
 
 }  // namespace fornax::kernel::spirv
