@@ -9,14 +9,14 @@
 
 namespace fornax::kernel {
 
-class AtomicEmitter {
+class AtomicEmitter : FunctionPart {
   public:
     AtomicEmitter(FunctionCode& code,
                   MemoryCode& memory,
                   ValueCode& values,
                   MemoryRegions& memory_regions,
                   AccessEmitter& accesses)
-        : code_(code),
+        : FunctionPart(code),
           memory_(memory),
           values_(values),
           memory_regions_(memory_regions),
@@ -52,11 +52,6 @@ class AtomicEmitter {
                       ir::ValueId value,
                       ir::ValueId comparand);
 
-    FunctionCode& code_;
-    const ir::Kernel& kernel_ = code_.kernel;
-    CurrentShapes& shapes_ = code_.shapes;
-    llvm::IRBuilder<>& builder_ = code_.builder;
-    ExplainRecorder& recorder_ = code_.recorder;
     MemoryCode& memory_;
     ValueCode& values_;
     MemoryRegions& memory_regions_;

@@ -11,7 +11,7 @@
 
 namespace fornax::kernel {
 
-class ControlEmitter {
+class ControlEmitter : FunctionPart {
   public:
     // Code that is worth having twice.
     static constexpr uint32_t kMaxCopiedInstructions = 160;
@@ -24,7 +24,7 @@ class ControlEmitter {
                    SubgroupEmitter& subgroups,
                    SpillSlots& spills,
                    const Regions& regions)
-        : code_(code),
+        : FunctionPart(code),
           memory_(memory),
           values_(values),
           accesses_(accesses),
@@ -79,11 +79,6 @@ class ControlEmitter {
     void EmitFullLoop(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
     uint64_t LanesThatPass(ir::ValueId condition) const;
 
-    FunctionCode& code_;
-    const ir::Kernel& kernel_ = code_.kernel;
-    CurrentShapes& shapes_ = code_.shapes;
-    llvm::IRBuilder<>& builder_ = code_.builder;
-    ExplainRecorder& recorder_ = code_.recorder;
     MemoryCode& memory_;
     ValueCode& values_;
     AccessEmitter& accesses_;

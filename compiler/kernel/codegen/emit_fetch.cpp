@@ -31,7 +31,7 @@ constexpr uint64_t kStreamedBytes = 32u << 20;
 }  // namespace
 
 PrefetchCode::PrefetchCode(FunctionCode& code, MemoryCode& memory, ValueCode& values)
-    : code_(code),
+    : FunctionPart(code),
       memory_(memory),
       values_(values),
       rereads_(FindRereads(code.kernel)),

@@ -10,7 +10,7 @@
 
 namespace fornax::kernel {
 
-class PrefetchCode {
+class PrefetchCode : FunctionPart {
   public:
     PrefetchCode(FunctionCode& code, MemoryCode& memory, ValueCode& values);
 
@@ -44,10 +44,6 @@ class PrefetchCode {
     llvm::Value* IndexValue(IndexExpr expr, uint32_t& budget);
     llvm::Value* IndexValue(const IndexTerm& term, uint32_t& budget);
 
-    FunctionCode& code_;
-    const ir::Kernel& kernel_ = code_.kernel;
-    CurrentShapes& shapes_ = code_.shapes;
-    llvm::IRBuilder<>& builder_ = code_.builder;
     MemoryCode& memory_;
     ValueCode& values_;
     std::map<uint32_t, bool> computes_much_;  // by block

@@ -19,7 +19,7 @@
 
 namespace fornax::kernel {
 
-class AccessEmitter {
+class AccessEmitter : FunctionPart {
   public:
     using Values = vectors::Values;
 
@@ -31,7 +31,7 @@ class AccessEmitter {
                   PrefetchCode& prefetch,
                   const Regions& regions,
                   bool fetches_loads)
-        : code_(code),
+        : FunctionPart(code),
           memory_(memory),
           values_(values),
           memory_regions_(memory_regions),
@@ -114,11 +114,6 @@ class AccessEmitter {
                               uint64_t bytes);
     bool IsStreamed(const SpeculatedPattern& pattern, ir::ValueId offset, uint64_t bytes);
 
-    FunctionCode& code_;
-    const ir::Kernel& kernel_ = code_.kernel;
-    CurrentShapes& shapes_ = code_.shapes;
-    llvm::IRBuilder<>& builder_ = code_.builder;
-    ExplainRecorder& recorder_ = code_.recorder;
     MemoryCode& memory_;
     ValueCode& values_;
     MemoryRegions& memory_regions_;

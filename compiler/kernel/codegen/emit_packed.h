@@ -12,9 +12,9 @@
 
 namespace fornax::kernel {
 
-class PackedValues {
+class PackedValues : FunctionPart {
   public:
-    PackedValues(FunctionCode& code, ValueCode& values) : code_(code), values_(values) {}
+    PackedValues(FunctionCode& code, ValueCode& values) : FunctionPart(code), values_(values) {}
 
     void KeepPacked(const ir::Instruction& load, llvm::Value* packed);
     llvm::Value* Packed(std::span<const ir::ValueId> values);
@@ -28,10 +28,6 @@ class PackedValues {
     bool FindPacked(std::span<const ir::ValueId> values, uint32_t& budget, bool& loads) const;
     llvm::Value* EmitPacked(std::span<const ir::ValueId> values);
 
-    FunctionCode& code_;
-    const ir::Kernel& kernel_ = code_.kernel;
-    CurrentShapes& shapes_ = code_.shapes;
-    llvm::IRBuilder<>& builder_ = code_.builder;
     ValueCode& values_;
     std::map<uint32_t, PackedLoad> packed_loads_;  // by a load's first result
 };

@@ -9,13 +9,13 @@
 
 namespace fornax::kernel {
 
-class SpillSlots {
+class SpillSlots : FunctionPart {
   public:
     SpillSlots(FunctionCode& code,
                ValueCode& values,
                AccessEmitter& accesses,
                const Regions& regions)
-        : code_(code),
+        : FunctionPart(code),
           values_(values),
           accesses_(accesses),
           regions_(regions),
@@ -45,10 +45,6 @@ class SpillSlots {
     llvm::Value* SlotPointer(ir::ValueId value);
     int64_t LastUse(ir::BlockId block, ir::ValueId value) const;
 
-    FunctionCode& code_;
-    const ir::Kernel& kernel_ = code_.kernel;
-    CurrentShapes& shapes_ = code_.shapes;
-    llvm::IRBuilder<>& builder_ = code_.builder;
     ValueCode& values_;
     AccessEmitter& accesses_;
     const Regions& regions_;

@@ -15,13 +15,13 @@
 
 namespace fornax::kernel {
 
-class SubgroupEmitter {
+class SubgroupEmitter : FunctionPart {
   public:
     SubgroupEmitter(FunctionCode& code,
                     MemoryCode& memory,
                     ValueCode& values,
                     MemoryRegions& memory_regions)
-        : code_(code), memory_(memory), values_(values), memory_regions_(memory_regions) {}
+        : FunctionPart(code), memory_(memory), values_(values), memory_regions_(memory_regions) {}
 
     void EmitSubgroup(const ir::Instruction& inst);
     void UnmaskMatrices(std::span<const ir::InstId> insts);
@@ -46,10 +46,6 @@ class SubgroupEmitter {
                                                                              llvm::Value* so_far)>;
     llvm::Value* ForEachSet(llvm::Value* initial, SetBody body);
 
-    FunctionCode& code_;
-    const ir::Kernel& kernel_ = code_.kernel;
-    CurrentShapes& shapes_ = code_.shapes;
-    llvm::IRBuilder<>& builder_ = code_.builder;
     MemoryCode& memory_;
     ValueCode& values_;
     MemoryRegions& memory_regions_;

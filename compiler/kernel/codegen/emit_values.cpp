@@ -12,7 +12,7 @@ using ir::Op;
 using llvm::Value;
 
 ValueCode::ValueCode(FunctionCode& code, const Regions& regions)
-    : code_(code),
+    : FunctionPart(code),
       regions_(regions),
       held_(code.kernel.num_values()),
       uses_(code.kernel.num_values(), 0),

@@ -28,7 +28,7 @@ struct HeldValue {
     bool late = false;  // computed where it is used
 };
 
-class ValueCode {
+class ValueCode : FunctionPart {
   public:
     ValueCode(FunctionCode& code, const Regions& regions);
 
@@ -64,10 +64,6 @@ class ValueCode {
     llvm::Value* LocalIdBase(uint32_t dimension);
     llvm::Value* LocalIdVector(uint32_t dimension);
 
-    FunctionCode& code_;
-    const ir::Kernel& kernel_ = code_.kernel;
-    CurrentShapes& shapes_ = code_.shapes;
-    llvm::IRBuilder<>& builder_ = code_.builder;
     const Regions& regions_;
     std::vector<HeldValue> held_;  // by value
     std::vector<uint32_t> uses_;   // by value

@@ -135,6 +135,23 @@ struct FunctionCode {
     std::vector<Construct> constructs;  // around it, the innermost last
 };
 
+// A concern of the emitter: names for what all of them take from the function.
+class FunctionPart {
+  public:
+    FunctionPart(const FunctionPart&) = delete;
+    FunctionPart& operator=(const FunctionPart&) = delete;
+
+  protected:
+    explicit FunctionPart(FunctionCode& code) : code_(code) {}
+    ~FunctionPart() = default;
+
+    FunctionCode& code_;
+    const ir::Kernel& kernel_ = code_.kernel;
+    CurrentShapes& shapes_ = code_.shapes;
+    llvm::IRBuilder<>& builder_ = code_.builder;
+    ExplainRecorder& recorder_ = code_.recorder;
+};
+
 // Code under another mask, as long as this lives.
 class MaskScope {
   public:

@@ -12,11 +12,11 @@
 
 namespace fornax::kernel {
 
-class MemoryCode {
+class MemoryCode : FunctionPart {
   public:
     using Values = vectors::Values;
 
-    explicit MemoryCode(FunctionCode& code) : code_(code) {}
+    explicit MemoryCode(FunctionCode& code) : FunctionPart(code) {}
 
     // --- one address ---
     llvm::Value* ByteAddress(const MemoryRegion& region, llvm::Value* offset);
@@ -129,9 +129,6 @@ class MemoryCode {
 
     uint32_t TransposedLanes() const;
 
-    FunctionCode& code_;
-    llvm::IRBuilder<>& builder_ = code_.builder;
-    ExplainRecorder& recorder_ = code_.recorder;
     llvm::GlobalVariable* zeros_ = nullptr;
 };
 

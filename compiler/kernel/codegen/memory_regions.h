@@ -8,9 +8,9 @@
 
 namespace fornax::kernel {
 
-class MemoryRegions {
+class MemoryRegions : FunctionPart {
   public:
-    MemoryRegions(FunctionCode& code, ValueCode& values) : code_(code), values_(values) {}
+    MemoryRegions(FunctionCode& code, ValueCode& values) : FunctionPart(code), values_(values) {}
 
     MemoryRegion BufferRegion(const ir::Instruction& inst, ir::ValueId buffer);
     MemoryRegion SharedRegion(const ir::Instruction& inst);
@@ -30,10 +30,6 @@ class MemoryRegions {
     llvm::Value* LastElement(const ir::Binding& binding);  // i32
     void EmitDescriptor(const ir::Instruction& inst);
 
-    FunctionCode& code_;
-    const ir::Kernel& kernel_ = code_.kernel;
-    CurrentShapes& shapes_ = code_.shapes;
-    llvm::IRBuilder<>& builder_ = code_.builder;
     ValueCode& values_;
     std::map<uint64_t, llvm::Value*> descriptor_memory_;                        // by binding
     std::map<std::pair<uint64_t, uint64_t>, Descriptor> constant_descriptors_;  // binding, element
