@@ -1,21 +1,19 @@
 // Statements of random modules that several invocations take part in: atomics, and values that they
 // exchange through workgroup memory.
-#include <algorithm>
-#include <iterator>
+#include "compiler/kernel/fuzz/generator_atomics.h"
 
-#include "compiler/kernel/fuzz/generator.h"
+#include <iterator>
 
 namespace fornax::kernel::fuzz {
 
 namespace {
 
 constexpr uint32_t kOwnWords = kOwnBytes / 4;
-constexpr ValueType kUint{Kind::kU32, 1, 1};
 
 }  // namespace
 
-void Generator::OwnAtomic() {
-    if (!own_index_) {
+void AtomicStatements::OwnAtomic() {
+    if (!state_.own_index) {
         return;
     }
     static constexpr Op kOps[] = {Op::OpAtomicIAdd,    Op::OpAtomicISub, Op::OpAtomicSMin,
@@ -24,15 +22,15 @@ void Generator::OwnAtomic() {
                                   Op::OpAtomicExchange};
     Id scope = b_.Uint(static_cast<uint32_t>(spv::Scope::Device));
     Id relaxed = b_.Uint(0);
-    depth_ = 1;
-    Id index = Chance(60) ? b_.Uint(Below(kOwnWords)) : Masked(kUint, kOwnWords - 1);
-    Id value = Any(kUint);
-    Id comparand = Chance(50) ? b_.Uint(0) : Any(kUint);
-    depth_ = 0;
-    Id word =
-        Emit(Op::OpIAdd, kUint, {Emit(Op::OpIMul, kUint, {own_index_, b_.Uint(kOwnWords)}), index});
-    Id pointer = b_.Emit(Op::OpAccessChain, b_.Pointer(own_words_.storage, b_.Type(kUint)),
-                         {own_words_.id, b_.Uint(0), word});
+    state_.depth = 1;
+    Id index = Chance(60) ? b_.Uint(Below(kOwnWords)) : values_.Masked(kUint, kOwnWords - 1);
+    Id value = values_.Any(kUint);
+    Id comparand = Chance(50) ? b_.Uint(0) : values_.Any(kUint);
+    state_.depth = 0;
+    Id word = Emit(Op::OpIAdd, kUint,
+                   {Emit(Op::OpIMul, kUint, {state_.own_index, b_.Uint(kOwnWords)}), index});
+    Id pointer = b_.Emit(Op::OpAccessChain, b_.Pointer(state_.own_words.storage, b_.Type(kUint)),
+                         {state_.own_words.id, b_.Uint(0), word});
     switch (Below(8)) {
         case 0:
             Add(kUint, Emit(Op::OpAtomicCompareExchange, kUint,
@@ -55,38 +53,31 @@ void Generator::OwnAtomic() {
 }
 
 // A counter only ever takes one operation, whose order does not matter.
-void Generator::CounterAtomic() {
+void AtomicStatements::CounterAtomic() {
     static constexpr Op kOps[kCounters] = {Op::OpAtomicIAdd, Op::OpAtomicOr,   Op::OpAtomicAnd,
                                            Op::OpAtomicXor,  Op::OpAtomicUMin, Op::OpAtomicUMax,
                                            Op::OpAtomicSMin, Op::OpAtomicSMax};
     const uint32_t counter = Below(kCounters);
-    Id value = Value(kUint, 1);
+    Id value = values_.Value(kUint, 1);
     Id pointer =
-        b_.Emit(Op::OpAccessChain, b_.Pointer(own_words_.storage, b_.Type(kUint)),
-                {own_words_.id, b_.Uint(0), b_.Uint(kOutputBytes / 4 - kCounters + counter)});
+        b_.Emit(Op::OpAccessChain, b_.Pointer(state_.own_words.storage, b_.Type(kUint)),
+                {state_.own_words.id, b_.Uint(0), b_.Uint(kOutputBytes / 4 - kCounters + counter)});
     Emit(kOps[counter], kUint,
          {pointer, b_.Uint(static_cast<uint32_t>(spv::Scope::Device)), b_.Uint(0), value});
 }
 
-void Generator::ControlBarrier() {
-    Id workgroup = b_.Uint(static_cast<uint32_t>(spv::Scope::Workgroup));
-    const auto semantics = static_cast<uint32_t>(spv::MemorySemanticsMask::AcquireRelease |
-                                                 spv::MemorySemanticsMask::WorkgroupMemory);
-    b_.EmitVoid(Op::OpControlBarrier, {workgroup, workgroup, b_.Uint(semantics)});
-}
-
 // Every invocation writes its own element, then reads anybody's.
-void Generator::Exchange() {
-    if (shared_.empty()) {
+void AtomicStatements::Exchange() {
+    if (state_.shared.empty()) {
         return;
     }
-    const Variable& variable = shared_[Below(static_cast<uint32_t>(shared_.size()))];
+    const Variable& variable = state_.shared[Below(static_cast<uint32_t>(state_.shared.size()))];
     const MemoryType& element = variable.type.parts[0];
-    Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_});
+    Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {state_.local_index});
     Id pointer_type = b_.Pointer(spv::StorageClass::Workgroup, element.id);
-    depth_ = 1;
-    Id value = ValueFor(element, false);
-    depth_ = 0;
+    state_.depth = 1;
+    Id value = access_.ValueFor(element, false);
+    state_.depth = 0;
     Id own = b_.Emit(Op::OpAccessChain, pointer_type, {variable.id, local});
     b_.EmitVoid(Op::OpStore, {own, value});
     ControlBarrier();
@@ -94,40 +85,30 @@ void Generator::Exchange() {
         Chance(60)
             ? Emit(Op::OpIAdd, kUint,
                    {Emit(Op::OpIMul, kUint, {local, b_.Uint(1 + Below(7))}), b_.Uint(Below(9))})
-            : Value(kUint, 1);
+            : values_.Value(kUint, 1);
     other = Emit(Op::OpUMod, kUint, {other, b_.Uint(variable.type.count)});
     Id theirs = b_.Emit(Op::OpAccessChain, pointer_type, {variable.id, other});
-    auto [type, leaf] = ExtractLeaf(element, b_.Emit(Op::OpLoad, element.id, {theirs}));
+    auto [type, leaf] = access_.ExtractLeaf(element, b_.Emit(Op::OpLoad, element.id, {theirs}));
     Add(type, leaf);
     ControlBarrier();
 }
 
-void Generator::OnlyIf(Id condition, const std::function<void()>& body) {
-    Id inside = b_.NewId();
-    Id behind = b_.NewId();
-    b_.EmitVoid(Op::OpSelectionMerge, {behind, 0});
-    b_.EmitVoid(Op::OpBranchConditional, {condition, inside, behind});
-    StartBlock(inside);
-    body();
-    b_.EmitVoid(Op::OpBranch, {behind});
-    StartBlock(behind);
-}
-
 // A word of workgroup memory that some invocations change in any order.
-void Generator::Tally() {
+void AtomicStatements::Tally() {
     static constexpr Op kOps[] = {Op::OpAtomicIAdd, Op::OpAtomicOr,   Op::OpAtomicAnd,
                                   Op::OpAtomicXor,  Op::OpAtomicUMin, Op::OpAtomicUMax,
                                   Op::OpAtomicSMin, Op::OpAtomicSMax};
     Id workgroup = b_.Uint(static_cast<uint32_t>(spv::Scope::Workgroup));
-    Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_});
+    Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {state_.local_index});
     Id first = Emit(Op::OpIEqual, {Kind::kBool, 1, 1}, {local, b_.Uint(0)});
-    OnlyIf(first, [&] { b_.EmitVoid(Op::OpStore, {tally_, b_.Uint(Chance(50) ? 0 : 77)}); });
+    OnlyIf(first, [&] { b_.EmitVoid(Op::OpStore, {state_.tally, b_.Uint(Chance(50) ? 0 : 77)}); });
     ControlBarrier();
-    Id value = Value(kUint, 2);
+    Id value = values_.Value(kUint, 2);
     const Op op = kOps[Below(std::size(kOps))];
-    OnlyIf(Condition(), [&] { Emit(op, kUint, {tally_, workgroup, b_.Uint(0), value}); });
+    OnlyIf(values_.Condition(),
+           [&] { Emit(op, kUint, {state_.tally, workgroup, b_.Uint(0), value}); });
     ControlBarrier();
-    Add(kUint, b_.Emit(Op::OpLoad, b_.Type(kUint), {tally_}));
+    Add(kUint, b_.Emit(Op::OpLoad, b_.Type(kUint), {state_.tally}));
     ControlBarrier();
 }
 

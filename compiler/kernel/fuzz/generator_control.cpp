@@ -1,14 +1,12 @@
 // Statements and structured control flow (SPIR-V 2.11.2, Structured Control-Flow Constructs).
-#include <algorithm>
+#include "compiler/kernel/fuzz/generator_control.h"
 
-#include "compiler/kernel/fuzz/generator.h"
+#include <algorithm>
 
 namespace fornax::kernel::fuzz {
 
 namespace {
 
-constexpr ValueType kUint{Kind::kU32, 1, 1};
-constexpr ValueType kBool{Kind::kBool, 1, 1};
 constexpr uint32_t kMaxDepth = 4;
 
 uint64_t Mix(uint64_t a, uint64_t b) {
@@ -17,9 +15,7 @@ uint64_t Mix(uint64_t a, uint64_t b) {
 
 }  // namespace
 
-// --- blocks and jumps
-
-Generator::Target Generator::NewTarget(uint32_t max_phis) {
+Target StatementGenerator::NewTarget(uint32_t max_phis) {
     Target target;
     target.label = b_.NewId();
     uint32_t count = max_phis ? Below(max_phis + 1) : 0;
@@ -30,7 +26,7 @@ Generator::Target Generator::NewTarget(uint32_t max_phis) {
 }
 
 // Picked before the block ends; nothing is emitted.
-std::vector<Id> Generator::PhiValues(const Target& target) {
+std::vector<Id> StatementGenerator::PhiValues(const Target& target) {
     std::vector<Id> values;
     for (ValueType type : target.phis) {
         auto picked = Pick(type);
@@ -39,23 +35,17 @@ std::vector<Id> Generator::PhiValues(const Target& target) {
     return values;
 }
 
-void Generator::Jump(Target& target) {
-    target.incoming.push_back({block_, PhiValues(target)});
+void StatementGenerator::Jump(Target& target) {
+    target.incoming.push_back({state_.block, PhiValues(target)});
     b_.EmitVoid(Op::OpBranch, {target.label});
-    dead_ = true;
+    state_.dead = true;
 }
 
-void Generator::StartBlock(Id label) {
-    b_.EmitVoid(Op::OpLabel, {label});
-    block_ = label;
-    dead_ = false;
-}
-
-void Generator::Begin(Target& target) {
+void StatementGenerator::Begin(Target& target) {
     StartBlock(target.label);
     if (target.incoming.empty()) {
         b_.EmitVoid(Op::OpUnreachable, {});
-        dead_ = true;
+        state_.dead = true;
         return;
     }
     for (size_t i = 0; i < target.phis.size(); ++i) {
@@ -69,53 +59,52 @@ void Generator::Begin(Target& target) {
 }
 
 // After a construct that was begun by all invocations together or not.
-void Generator::BackToUniform(bool was_uniform) {
-    uniform_ = was_uniform && !returned_;
-    for (auto it = around_.rbegin(); it != around_.rend(); ++it) {
-        uniform_ &= !it->left;
+void StatementGenerator::BackToUniform(bool was_uniform) {
+    state_.uniform = was_uniform && !state_.returned;
+    for (auto it = state_.around.rbegin(); it != state_.around.rend(); ++it) {
+        state_.uniform &= !it->left;
         if (it->is_loop) {
             break;
         }
     }
 }
 
-// --- statements
-
-void Generator::Statements(uint32_t budget, uint32_t depth) {
-    const uint64_t parent = statement_;
+void StatementGenerator::Statements(uint32_t budget, uint32_t depth) {
+    const uint64_t parent = state_.statement;
     for (uint32_t i = 0; budget > 0 && i < 40; ++i) {
         const uint32_t inner = 1 + Below(std::max(1u, budget / 2));
         budget -= std::min(budget, inner);
         const uint64_t number = Mix(parent, i);
-        module_.statements.push_back(number);
-        if (dead_ || options_.dropped.contains(number)) {
+        state_.module.statements.push_back(number);
+        if (state_.dead || state_.options.dropped.contains(number)) {
             continue;
         }
-        Random outer = random_;
-        random_ = Random(number);
-        statement_ = number;
+        Random outer = state_.random;
+        state_.random = Random(number);
+        state_.statement = number;
         Statement(inner, depth);
-        random_ = outer;
+        state_.random = outer;
     }
-    statement_ = parent;
+    state_.statement = parent;
 }
 
-void Generator::Statement(uint32_t budget, uint32_t depth) {
-    if (lane_variable_ && Chance(18)) {
-        SubgroupStatement();
+void StatementGenerator::Statement(uint32_t budget, uint32_t depth) {
+    if (state_.lane_variable && Chance(18)) {
+        subgroups_.SubgroupStatement();
         return;
     }
-    if (nevers_ && !uniform_ && Chance(7)) {
+    if (state_.nevers && !state_.uniform && Chance(7)) {
         NeverBarrier();
         return;
     }
-    if (parts_ && uniform_ && has_barriers_ && depth < kMaxDepth && Chance(depth > 0 ? 12 : 4)) {
+    if (state_.parts && state_.uniform && state_.has_barriers && depth < kMaxDepth &&
+        Chance(depth > 0 ? 12 : 4)) {
         PartStatement(budget, depth);
         return;
     }
-    if (options_.wide && Chance(25)) {
+    if (state_.options.wide && Chance(25)) {
         for (int tries = 0; tries < 4; ++tries) {
-            if (WideStatement()) {
+            if (wide_.WideStatement()) {
                 return;
             }
         }
@@ -127,19 +116,19 @@ void Generator::Statement(uint32_t budget, uint32_t depth) {
     if (choice < 24) {
         PureStatement();
     } else if (choice < 38) {
-        StoreStatement();
+        memory_.StoreStatement();
     } else if (choice < 48) {
-        LoadStatement();
+        memory_.LoadStatement();
     } else if (choice < 52) {
-        CopyStatement();
+        memory_.CopyStatement();
     } else if (choice < 55) {
-        OwnAtomic();
+        atomics_.OwnAtomic();
     } else if (choice < 57) {
-        CounterAtomic();
+        atomics_.CounterAtomic();
     } else if (choice < 62) {
         CallStatement();
-    } else if (choice < 66 && uniform_ && has_barriers_) {
-        Chance(70) ? Exchange() : Tally();
+    } else if (choice < 66 && state_.uniform && state_.has_barriers) {
+        Chance(70) ? atomics_.Exchange() : atomics_.Tally();
     } else if (choice < 70 && CanLeave() && depth > 0) {
         LeaveStatement();
     } else if (choice < 72 && depth > 0) {
@@ -153,33 +142,33 @@ void Generator::Statement(uint32_t budget, uint32_t depth) {
     }
 }
 
-void Generator::PureStatement() {
+void StatementGenerator::PureStatement() {
     ValueType type = AnyType();
     if (Chance(10)) {
         type.kind = Kind::kBool;
     } else if (IsFloat(type.kind) && type.rows > 1 && Chance(20)) {
         type.columns = static_cast<uint8_t>(2 + Below(3));
     }
-    Id id = Value(type, 1 + Below(3));
+    Id id = values_.Value(type, 1 + Below(3));
     if (Chance(5)) {
         id = Emit(Op::OpCopyObject, type, {id});
     }
     // Outside of its range only what Small has been through is exact.
-    if (type.columns == 1 || !exact_) {
+    if (type.columns == 1 || !state_.exact) {
         Add(type, id);
     }
 }
 
-void Generator::IfStatement(uint32_t budget, uint32_t depth) {
-    const bool was_uniform = uniform_;
+void StatementGenerator::IfStatement(uint32_t budget, uint32_t depth) {
+    const bool was_uniform = state_.uniform;
     const bool together = was_uniform && Chance(40);
-    Id condition = together ? UniformCondition() : Condition();
-    uniform_ = together;
+    Id condition = together ? values_.UniformCondition() : values_.Condition();
+    state_.uniform = together;
     Target merge = NewTarget(2);
     const bool has_else = Chance(55) || !merge.phis.empty();
     Id then_label = b_.NewId();
     Id else_label = has_else ? b_.NewId() : merge.label;
-    const size_t mark = pool_.size();
+    const size_t mark = state_.pool.size();
     const uint32_t hint = Below(4) < 3 ? 0 : 1 + Below(2);
     b_.EmitVoid(Op::OpSelectionMerge, {merge.label, hint});
     if (Chance(15)) {
@@ -188,58 +177,59 @@ void Generator::IfStatement(uint32_t budget, uint32_t depth) {
         b_.EmitVoid(Op::OpBranchConditional, {condition, then_label, else_label});
     }
     if (!has_else) {
-        merge.incoming.push_back({block_, {}});
+        merge.incoming.push_back({state_.block, {}});
     }
-    around_.push_back({});
+    state_.around.push_back({});
     std::vector<Pooled> from_then;
     StartBlock(then_label);
     Statements(Below(budget + 1), depth + 1);
-    const bool then_lives = !dead_;
+    const bool then_lives = !state_.dead;
     if (then_lives) {
         Jump(merge);
     }
     if (then_lives) {
-        from_then.assign(pool_.begin() + static_cast<ptrdiff_t>(mark), pool_.end());
+        from_then.assign(state_.pool.begin() + static_cast<ptrdiff_t>(mark), state_.pool.end());
     }
-    pool_.resize(mark);
+    state_.pool.resize(mark);
     bool else_lives = !has_else;
     if (has_else) {
-        uniform_ = together && !returned_;
+        state_.uniform = together && !state_.returned;
         StartBlock(else_label);
         Statements(Below(budget + 1), depth + 1);
-        else_lives = !dead_;
+        else_lives = !state_.dead;
         if (else_lives) {
             Jump(merge);
         }
         // What one side made dominates what follows if the other one left.
         if (then_lives || !else_lives) {
-            pool_.resize(mark);
+            state_.pool.resize(mark);
         }
         if (then_lives && !else_lives) {
-            pool_.insert(pool_.end(), from_then.begin(), from_then.end());
+            state_.pool.insert(state_.pool.end(), from_then.begin(), from_then.end());
         }
     }
-    const bool left = around_.back().left;
-    around_.pop_back();
-    if (left && !around_.empty()) {
-        around_.back().left = true;
+    const bool left = state_.around.back().left;
+    state_.around.pop_back();
+    if (left && !state_.around.empty()) {
+        state_.around.back().left = true;
     }
     Begin(merge);
     BackToUniform(was_uniform);
 }
 
-void Generator::SwitchStatement(uint32_t budget, uint32_t depth) {
-    const bool was_uniform = uniform_;
+void StatementGenerator::SwitchStatement(uint32_t budget, uint32_t depth) {
+    const bool was_uniform = state_.uniform;
     const bool together = was_uniform && Chance(30);
     Kind kind = Chance(75) ? Kind::kU32 : AnyIntKind();
     if (together) {
         kind = Kind::kU32;
     }
     ValueType type{kind, 1, 1};
-    Id selector = together     ? UniformWord()
-                  : Chance(80) ? Emit(Op::OpBitwiseAnd, type, {Value(type, 1), b_.Splat(type, 7)})
-                               : Value(type, 1);
-    uniform_ = together;
+    Id selector = together ? values_.UniformWord()
+                  : Chance(80)
+                      ? Emit(Op::OpBitwiseAnd, type, {values_.Value(type, 1), b_.Splat(type, 7)})
+                      : values_.Value(type, 1);
+    state_.uniform = together;
     Target merge = NewTarget(2);
     const uint32_t cases = 1 + Below(4);
     const bool default_is_merge = Chance(35);
@@ -249,7 +239,7 @@ void Generator::SwitchStatement(uint32_t budget, uint32_t depth) {
     }
     // The default's block comes last.
     Target& default_target = default_is_merge ? merge : targets.back();
-    const size_t mark = pool_.size();
+    const size_t mark = state_.pool.size();
     std::vector<uint32_t> operands = {selector, default_target.label};
     uint32_t literal = Below(3);
     std::vector<Id> reached = {default_target.label};
@@ -265,43 +255,43 @@ void Generator::SwitchStatement(uint32_t budget, uint32_t depth) {
         }
     }
     for (Target& target : targets) {
-        target.incoming.push_back({block_, PhiValues(target)});
+        target.incoming.push_back({state_.block, PhiValues(target)});
     }
     if (default_is_merge) {
-        merge.incoming.push_back({block_, PhiValues(merge)});
+        merge.incoming.push_back({state_.block, PhiValues(merge)});
     }
     b_.EmitVoid(Op::OpSelectionMerge, {merge.label, 0});
     b_.EmitVoid(Op::OpSwitch, operands);
     Around around;
     around.merge = &merge;
     around.must_stay = together;
-    around_.push_back(around);
+    state_.around.push_back(around);
     for (size_t i = 0; i < targets.size(); ++i) {
-        uniform_ = together && !returned_ && !around_.back().left;
+        state_.uniform = together && !state_.returned && !state_.around.back().left;
         Begin(targets[i]);
         Statements(Below(budget / 2 + 2), depth + 1);
-        if (!dead_) {
+        if (!state_.dead) {
             const bool falls = i + 1 < cases && Chance(30);
             Jump(falls ? targets[i + 1] : merge);
         }
-        pool_.resize(mark);
+        state_.pool.resize(mark);
     }
     // Who left for the loop around is missing there too.
-    const bool left = around_.back().left;
-    returned_ |= around_.back().returned;
-    around_.pop_back();
-    if (left && !around_.empty()) {
-        around_.back().left = true;
+    const bool left = state_.around.back().left;
+    state_.returned |= state_.around.back().returned;
+    state_.around.pop_back();
+    if (left && !state_.around.empty()) {
+        state_.around.back().left = true;
     }
     Begin(merge);
     BackToUniform(was_uniform);
 }
 
-bool Generator::CanLeave() const {
-    if (around_.empty()) {
+bool StatementGenerator::CanLeave() const {
+    if (state_.around.empty()) {
         return false;
     }
-    for (auto it = around_.rbegin(); it != around_.rend(); ++it) {
+    for (auto it = state_.around.rbegin(); it != state_.around.rend(); ++it) {
         if (it->merge) {
             return !it->must_stay;
         }
@@ -310,7 +300,7 @@ bool Generator::CanLeave() const {
 }
 
 // Breaks or continues on a condition, or at once.
-void Generator::LeaveStatement() {
+void StatementGenerator::LeaveStatement() {
     Around* inner = InnermostTarget();
     Around* loop = InnermostLoop();
     if (!inner) {
@@ -325,21 +315,21 @@ void Generator::LeaveStatement() {
         target = loop->merge;  // out of a switch
         of_loop = true;
     }
-    Id condition = Chance(75) ? Condition() : 0;
+    Id condition = Chance(75) ? values_.Condition() : 0;
     // Constructs between here and there are skipped by some.
-    for (auto it = around_.rbegin(); it != around_.rend(); ++it) {
+    for (auto it = state_.around.rbegin(); it != state_.around.rend(); ++it) {
         it->left = true;
         if (&*it == (of_loop ? loop : inner)) {
             break;
         }
     }
-    uniform_ = false;
+    state_.uniform = false;
     if (!condition) {
         Jump(*target);
         return;
     }
     Id stays = b_.NewId();
-    target->incoming.push_back({block_, PhiValues(*target)});
+    target->incoming.push_back({state_.block, PhiValues(*target)});
     const bool inverted = Chance(40);
     std::vector<uint32_t> operands = {condition, inverted ? stays : target->label,
                                       inverted ? target->label : stays};
@@ -360,17 +350,17 @@ void Generator::LeaveStatement() {
     StartBlock(stays);
 }
 
-void Generator::ReturnStatement() {
-    for (const Around& around : around_) {
+void StatementGenerator::ReturnStatement() {
+    for (const Around& around : state_.around) {
         if (around.must_stay) {
             return;
         }
     }
     // Where no barrier may follow.
-    if (in_main_ && (uniform_ || Chance(70))) {
+    if (state_.in_main && (state_.uniform || Chance(70))) {
         return;
     }
-    Id condition = Condition();
+    Id condition = values_.Condition();
     Id leaves = b_.NewId();
     Id stays = b_.NewId();
     b_.EmitVoid(Op::OpSelectionMerge, {stays, 0});
@@ -378,16 +368,17 @@ void Generator::ReturnStatement() {
     StartBlock(leaves);
     Return();
     StartBlock(stays);
-    returned_ = true;
-    uniform_ = false;
+    state_.returned = true;
+    state_.uniform = false;
 }
 
-void Generator::CallStatement() {
-    if (functions_.empty()) {
+void StatementGenerator::CallStatement() {
+    if (state_.functions.empty()) {
         return;
     }
-    const Function& function = functions_[Below(static_cast<uint32_t>(functions_.size()))];
-    if (function.has_barrier && (!uniform_ || !has_barriers_)) {
+    const Function& function =
+        state_.functions[Below(static_cast<uint32_t>(state_.functions.size()))];
+    if (function.has_barrier && (!state_.uniform || !state_.has_barriers)) {
         return;
     }
     Id result = Call(function);
@@ -396,13 +387,14 @@ void Generator::CallStatement() {
 
 // A counter bounds the loop; it counts in the continue construct, so that every way round makes
 // progress.
-void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
-    const bool was_uniform = uniform_;
+void StatementGenerator::LoopStatement(uint32_t budget, uint32_t depth) {
+    const bool was_uniform = state_.uniform;
     const bool together = was_uniform && Chance(45);
-    Id limit = together     ? (Chance(60) ? b_.Uint(1 + Below(4))
-                                          : Emit(Op::OpBitwiseAnd, kUint, {UniformWord(), b_.Uint(3)}))
-               : Chance(50) ? b_.Uint(1 + Below(5))
-                            : Masked(kUint, 3);
+    Id limit =
+        together     ? (Chance(60) ? b_.Uint(1 + Below(4))
+                                   : Emit(Op::OpBitwiseAnd, kUint, {values_.UniformWord(), b_.Uint(3)}))
+        : Chance(50) ? b_.Uint(1 + Below(5))
+                     : values_.Masked(kUint, 3);
     Target merge = NewTarget(2);
     Target continuing = NewTarget(2);
     std::vector<ValueType> carried;
@@ -410,14 +402,14 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
         carried.push_back(AnyType());
     }
     const Id header = b_.NewId();
-    const Id before = block_;
+    const Id before = state_.block;
     std::vector<Id> first;
     for (ValueType type : carried) {
         auto picked = Pick(type);
         first.push_back(picked ? *picked : RandomConstant(type));
     }
     b_.EmitVoid(Op::OpBranch, {header});
-    const size_t outer_mark = pool_.size();
+    const size_t outer_mark = state_.pool.size();
     StartBlock(header);
     const Id counter = b_.NewId();
     const size_t counter_phi = b_.EmitOpenPhi(counter, b_.Type(kUint), b_.Uint(0), before);
@@ -429,15 +421,15 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
     }
     Add(kUint, counter);
     if (together) {
-        uniform_words_.push_back(counter);
+        state_.uniform_words.push_back(counter);
     }
-    uniform_ = together;
+    state_.uniform = together;
     Around around;
     around.merge = &merge;
     around.continuing = &continuing;
     around.is_loop = true;
     around.must_stay = together;
-    around_.push_back(around);
+    state_.around.push_back(around);
 
     // Where the limit is tested: in the header, at the body's end, or in the continue construct.
     const uint32_t form = Below(3);
@@ -446,10 +438,10 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
     Id body = b_.NewId();
     if (form == 0) {
         if (Chance(50)) {
-            Add(kUint, Value(kUint, 1));
+            Add(kUint, values_.Value(kUint, 1));
         }
         Id stays = Emit(Op::OpULessThan, kBool, {counter, limit});
-        merge.incoming.push_back({block_, PhiValues(merge)});
+        merge.incoming.push_back({state_.block, PhiValues(merge)});
         b_.EmitVoid(Op::OpLoopMerge, {merge.label, continuing.label, hint});
         b_.EmitVoid(Op::OpBranchConditional, {stays, body, merge.label});
     } else {
@@ -457,25 +449,25 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
         b_.EmitVoid(Op::OpBranch, {body});
     }
     // The header's values dominate the merge block.
-    const size_t header_mark = pool_.size();
+    const size_t header_mark = state_.pool.size();
     StartBlock(body);
     Statements(1 + Below(budget + 1), depth + 1);
-    if (!dead_ && form == 1) {
+    if (!state_.dead && form == 1) {
         Id following = Emit(Op::OpIAdd, kUint, {counter, b_.Uint(1)});
         Id leaves = Emit(Op::OpUGreaterThanEqual, kBool, {following, limit});
-        merge.incoming.push_back({block_, PhiValues(merge)});
-        continuing.incoming.push_back({block_, PhiValues(continuing)});
+        merge.incoming.push_back({state_.block, PhiValues(merge)});
+        continuing.incoming.push_back({state_.block, PhiValues(continuing)});
         b_.EmitVoid(Op::OpBranchConditional, {leaves, merge.label, continuing.label});
-        dead_ = true;
+        state_.dead = true;
     }
-    if (!dead_) {
+    if (!state_.dead) {
         Jump(continuing);
     }
-    pool_.resize(header_mark);
+    state_.pool.resize(header_mark);
 
-    around_.back().continuing = nullptr;
-    around_.back().merge = nullptr;  // its statements do not leave
-    uniform_ = false;
+    state_.around.back().continuing = nullptr;
+    state_.around.back().merge = nullptr;  // its statements do not leave
+    state_.uniform = false;
     // Without a way to it, the continue construct still goes back (2.11.1: a back edge).
     StartBlock(continuing.label);
     for (size_t i = 0; i < continuing.phis.size() && !continuing.incoming.empty(); ++i) {
@@ -490,7 +482,7 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
         PureStatement();
     }
     if (Chance(30)) {
-        StoreStatement();
+        memory_.StoreStatement();
     }
     Id following = Emit(Op::OpIAdd, kUint, {counter, b_.Uint(1)});
     std::vector<Id> next;
@@ -501,21 +493,21 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
     if (form != 0) {
         // Also where the body ends with the test: a continue may have skipped it.
         Id stays = Emit(Op::OpULessThan, kBool, {following, limit});
-        merge.incoming.push_back({block_, PhiValues(merge)});
+        merge.incoming.push_back({state_.block, PhiValues(merge)});
         b_.EmitVoid(Op::OpBranchConditional, {stays, header, merge.label});
     } else {
         b_.EmitVoid(Op::OpBranch, {header});
     }
-    b_.SetLastPhiValue(counter_phi, following, block_);
+    b_.SetLastPhiValue(counter_phi, following, state_.block);
     for (size_t i = 0; i < phis.size(); ++i) {
-        b_.SetLastPhiValue(phis[i], next[i], block_);
+        b_.SetLastPhiValue(phis[i], next[i], state_.block);
     }
-    returned_ |= around_.back().returned;
-    around_.pop_back();
+    state_.returned |= state_.around.back().returned;
+    state_.around.pop_back();
     if (together) {
-        uniform_words_.pop_back();
+        state_.uniform_words.pop_back();
     }
-    pool_.resize(form == 0 ? header_mark : outer_mark);
+    state_.pool.resize(form == 0 ? header_mark : outer_mark);
     Begin(merge);
     BackToUniform(was_uniform);
 }

@@ -1,31 +1,27 @@
 // Operations between the lanes of a subgroup. They may stand in control flow that is not uniform:
 // the module asks for maximal reconvergence, so that it is known which lanes run them together.
-#include <iterator>
-
-#include "compiler/kernel/fuzz/generator.h"
+#include "compiler/kernel/fuzz/generator_subgroups.h"
 
 namespace fornax::kernel::fuzz {
 
 namespace {
 
-constexpr ValueType kUint{Kind::kU32, 1, 1};
-constexpr ValueType kBool{Kind::kBool, 1, 1};
 constexpr ValueType kLanes{Kind::kU32, 4, 1};
 
 }  // namespace
 
-Id Generator::Group(Op op, ValueType type, std::initializer_list<uint32_t> operands) {
+Id SubgroupStatements::Group(Op op, ValueType type, std::initializer_list<uint32_t> operands) {
     std::vector<uint32_t> all = {b_.Uint(static_cast<uint32_t>(spv::Scope::Subgroup))};
     all.insert(all.end(), operands.begin(), operands.end());
     return b_.Emit(op, b_.Type(type), all);
 }
 
-Id Generator::LaneIndex() {
-    return b_.Emit(Op::OpLoad, b_.Type(kUint), {lane_variable_});
+Id SubgroupStatements::LaneIndex() {
+    return b_.Emit(Op::OpLoad, b_.Type(kUint), {state_.lane_variable});
 }
 
 // What another lane has, where that lane runs this too; else the value itself.
-Id Generator::FromLane(ValueType type, Id value, Id lane, Id read) {
+Id SubgroupStatements::FromLane(ValueType type, Id value, Id lane, Id read) {
     Id here = Group(Op::OpGroupNonUniformBallot, kLanes, {b_.Constant(Kind::kBool, 1)});
     Id is_here = Group(Op::OpGroupNonUniformBallotBitExtract, kBool, {here, lane});
     if (type.rows > 1) {
@@ -35,16 +31,16 @@ Id Generator::FromLane(ValueType type, Id value, Id lane, Id read) {
     return Emit(Op::OpSelect, type, {is_here, read, value});
 }
 
-void Generator::ShuffleStatement() {
+void SubgroupStatements::ShuffleStatement() {
     ValueType type = AnyType();
-    Id value = Value(type, 1);
-    const uint32_t size = options_.subgroup_size;
+    Id value = values_.Value(type, 1);
+    const uint32_t size = state_.options.subgroup_size;
     Id own = LaneIndex();
     Id lane = 0;
     Id read = 0;
-    switch (Below(options_.wide ? 10 : 7)) {
+    switch (Below(state_.options.wide ? 10 : 7)) {
         case 0: {
-            lane = Emit(Op::OpBitwiseAnd, kUint, {Value(kUint, 1), b_.Uint(size - 1)});
+            lane = Emit(Op::OpBitwiseAnd, kUint, {values_.Value(kUint, 1), b_.Uint(size - 1)});
             read = Group(Op::OpGroupNonUniformShuffle, type, {value, lane});
             break;
         }
@@ -87,7 +83,7 @@ void Generator::ShuffleStatement() {
             b_.Capability(spv::Capability::GroupNonUniformRotateKHR);
             b_.Extension("SPV_KHR_subgroup_rotate");
             const uint32_t cluster = Chance(50) ? size : 1u << Below(4);
-            Id distance = Chance(60) ? b_.Uint(Below(2 * size)) : UniformWord();
+            Id distance = Chance(60) ? b_.Uint(Below(2 * size)) : values_.UniformWord();
             Id moved = Emit(Op::OpIAdd, kUint, {own, distance});
             moved = Emit(Op::OpBitwiseAnd, kUint, {moved, b_.Uint(cluster - 1)});
             lane = Emit(Op::OpBitwiseAnd, kUint, {own, b_.Uint(~(cluster - 1))});
@@ -111,8 +107,8 @@ void Generator::ShuffleStatement() {
     Add(type, FromLane(type, value, lane, read));
 }
 
-void Generator::VoteStatement() {
-    Id condition = Condition();
+void SubgroupStatements::VoteStatement() {
+    Id condition = values_.Condition();
     switch (Below(7)) {
         case 0:
             Add(kBool, Group(Op::OpGroupNonUniformElect, kBool, {}));
@@ -125,7 +121,7 @@ void Generator::VoteStatement() {
             return;
         case 3: {
             ValueType type{AnyIntKind(), 1, 1};
-            Add(kBool, Group(Op::OpGroupNonUniformAllEqual, kBool, {Value(type, 1)}));
+            Add(kBool, Group(Op::OpGroupNonUniformAllEqual, kBool, {values_.Value(type, 1)}));
             return;
         }
         default:
@@ -153,7 +149,7 @@ void Generator::VoteStatement() {
     }
 }
 
-void Generator::ReduceStatement() {
+void SubgroupStatements::ReduceStatement() {
     static constexpr Op kInteger[] = {
         Op::OpGroupNonUniformIAdd, Op::OpGroupNonUniformIMul, Op::OpGroupNonUniformBitwiseAnd,
         Op::OpGroupNonUniformBitwiseOr, Op::OpGroupNonUniformBitwiseXor};
@@ -167,7 +163,7 @@ void Generator::ReduceStatement() {
         type.kind = Kind::kBool;
     }
     // Sums of floats are exact; their order is free.
-    if (IsFloat(type.kind) && (!exact_ || type.kind == Kind::kF16)) {
+    if (IsFloat(type.kind) && (!state_.exact || type.kind == Kind::kF16)) {
         type.kind = Kind::kI32;
     }
     Op op = kInteger[Below(5)];
@@ -178,13 +174,13 @@ void Generator::ReduceStatement() {
     } else if (Chance(40)) {
         op = IsSigned(type.kind) ? kSigned[Below(2)] : kUnsigned[Below(2)];
     }
-    Id value = Value(type, 1);
+    Id value = values_.Value(type, 1);
     Id result = 0;
-    if (options_.wide && Chance(25)) {
+    if (state_.options.wide && Chance(25)) {
         // Among the lanes that have one value.
         b_.Capability(spv::Capability::GroupNonUniformPartitionedEXT);
         b_.Extension("SPV_NV_shader_subgroup_partitioned");
-        Id key = Masked(kUint, 3);
+        Id key = values_.Masked(kUint, 3);
         Id sets = b_.Emit(Op::OpGroupNonUniformPartitionEXT, b_.Type(kLanes), {key});
         static constexpr spv::GroupOperation kForms[] = {
             spv::GroupOperation::PartitionedReduceEXT,
@@ -200,10 +196,10 @@ void Generator::ReduceStatement() {
     } else {
         result = Group(op, type, {Below(3), value});  // reduce, inclusive, exclusive
     }
-    Add(type, IsFloat(type.kind) ? Small(type, result) : result);
+    Add(type, IsFloat(type.kind) ? arithmetic_.Small(type, result) : result);
 }
 
-void Generator::SubgroupStatement() {
+void SubgroupStatements::SubgroupStatement() {
     uint32_t choice = Below(10);
     if (choice < 4) {
         ShuffleStatement();
@@ -212,19 +208,6 @@ void Generator::SubgroupStatement() {
     } else {
         ReduceStatement();
     }
-}
-
-void Generator::DeclareSubgroups() {
-    for (spv::Capability capability :
-         {spv::Capability::GroupNonUniform, spv::Capability::GroupNonUniformVote,
-          spv::Capability::GroupNonUniformBallot, spv::Capability::GroupNonUniformArithmetic,
-          spv::Capability::GroupNonUniformShuffle, spv::Capability::GroupNonUniformShuffleRelative,
-          spv::Capability::GroupNonUniformQuad}) {
-        b_.Capability(capability);
-    }
-    b_.Extension("SPV_KHR_maximal_reconvergence");
-    b_.AddExecutionMode(spv::ExecutionMode::MaximallyReconvergesKHR);
-    lane_variable_ = Input(spv::BuiltIn::SubgroupLocalInvocationId, kUint);
 }
 
 }  // namespace fornax::kernel::fuzz

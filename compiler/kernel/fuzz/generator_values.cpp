@@ -1,114 +1,14 @@
 // Values by type: constants, what is there already, composites, conversions.
-#include <bit>
-#include <iterator>
+#include "compiler/kernel/fuzz/generator_values.h"
 
-#include "base/half.h"
-#include "compiler/kernel/fuzz/generator.h"
+#include "compiler/kernel/fuzz/generator_arithmetic.h"
+#include "compiler/kernel/fuzz/generator_variables.h"
 
 #include <spirv/unified1/GLSL.std.450.h>
 
 namespace fornax::kernel::fuzz {
 
-Kind Generator::AnyKind() {
-    return kinds_[Below(static_cast<uint32_t>(kinds_.size()))];
-}
-
-Kind Generator::AnyIntKind() {
-    for (int i = 0; i < 8; ++i) {
-        if (Kind kind = AnyKind(); IsInt(kind)) {
-            return kind;
-        }
-    }
-    return Kind::kU32;
-}
-
-Kind Generator::AnyFloatKind() {
-    for (int i = 0; i < 8; ++i) {
-        if (Kind kind = AnyKind(); IsFloat(kind)) {
-            return kind;
-        }
-    }
-    return Kind::kF32;
-}
-
-ValueType Generator::AnyType() {
-    return {AnyKind(), static_cast<uint8_t>(Chance(60) ? 1 : 2 + Below(3)), 1};
-}
-
-uint64_t Generator::FloatBits(Kind kind, double value) {
-    switch (kind) {
-        case Kind::kF16:
-            return DoubleToHalf(value);
-        case Kind::kF32:
-            return std::bit_cast<uint32_t>(static_cast<float>(value));
-        default:
-            return std::bit_cast<uint64_t>(value);
-    }
-}
-
-// Arithmetic is exact as written: another rounding would be as right, and could not be compared.
-Id Generator::Emit(Op op, ValueType type, std::initializer_list<Id> operands) {
-    Id id = b_.Emit(op, b_.Type(type), operands);
-    bool rounds = op == Op::OpFAdd || op == Op::OpFSub || op == Op::OpFMul ||
-                  op == Op::OpMatrixTimesVector || op == Op::OpVectorTimesMatrix ||
-                  op == Op::OpMatrixTimesMatrix || op == Op::OpDot ||
-                  op == Op::OpVectorTimesScalar || op == Op::OpMatrixTimesScalar;
-    if (rounds && !exact_) {
-        b_.Decorate(id, spv::Decoration::NoContraction);
-    }
-    return id;
-}
-
-Id Generator::Glsl(uint32_t number, ValueType type, std::initializer_list<Id> operands) {
-    return b_.Ext(b_.Type(type), number, operands);
-}
-
-Id Generator::RandomConstant(ValueType type) {
-    static constexpr double kFree[] = {0, 1, -1, 0.5, 2, -0.0, 3.25, -7, 1e4, 0.125};
-    static constexpr double kExact[] = {0, 1, -1, 0.5, 2, 3, -1.5, 7, -4, 15};
-    static constexpr uint64_t kIntegers[] = {0, 1,  2,  3,  4,   5,   7,
-                                             8, 15, 31, 33, 127, 128, ~uint64_t{0}};
-    auto scalar = [&] {
-        if (type.kind == Kind::kBool) {
-            return b_.Constant(type.kind, Chance(50));
-        }
-        if (IsFloat(type.kind)) {
-            double value =
-                exact_ ? kExact[Below(std::size(kExact))] : kFree[Below(std::size(kFree))];
-            return b_.Constant(type.kind, FloatBits(type.kind, value));
-        }
-        uint64_t bits = Chance(80) ? kIntegers[Below(std::size(kIntegers))] : random_.Next();
-        if (BitsOf(type.kind) < 64) {
-            bits &= (uint64_t{1} << BitsOf(type.kind)) - 1;
-        }
-        return b_.Constant(type.kind, bits);
-    };
-    if (type.rows == 1) {
-        return scalar();
-    }
-    std::vector<Id> parts;
-    for (uint32_t i = 0; i < type.rows; ++i) {
-        parts.push_back(scalar());
-    }
-    return b_.Composite(b_.Type(type), parts);
-}
-
-// A value of the type that dominates this place, rather a recent one.
-std::optional<Id> Generator::Pick(ValueType type) {
-    std::vector<Id> found;
-    for (const Pooled& pooled : pool_) {
-        if (pooled.type == type) {
-            found.push_back(pooled.id);
-        }
-    }
-    if (found.empty()) {
-        return std::nullopt;
-    }
-    size_t recent = Chance(60) ? std::min<size_t>(found.size(), 4) : found.size();
-    return found[found.size() - 1 - Below(static_cast<uint32_t>(recent))];
-}
-
-Id Generator::Leaf(ValueType type) {
+Id ValueGenerator::Leaf(ValueType type) {
     uint32_t choice = Below(100);
     if (choice < 45) {
         if (auto id = Pick(type)) {
@@ -116,12 +16,12 @@ Id Generator::Leaf(ValueType type) {
         }
     }
     if (choice < 75) {
-        if (auto id = LoadOf(type)) {
+        if (auto id = access_.LoadOf(type)) {
             return *id;
         }
     }
     if (choice < 85 && type.rows == 1) {
-        for (auto [spec_type, id] : spec_constants_) {
+        for (auto [spec_type, id] : state_.spec_constants) {
             if (spec_type == type && Chance(60)) {
                 return id;
             }
@@ -130,15 +30,15 @@ Id Generator::Leaf(ValueType type) {
     return RandomConstant(type);
 }
 
-Id Generator::Value(ValueType type, uint32_t depth) {
+Id ValueGenerator::Value(ValueType type, uint32_t depth) {
     if (type.columns > 1) {
-        return MatrixValue(type, depth);
+        return arithmetic_.MatrixValue(type, depth);
     }
     if (depth == 0) {
         return Leaf(type);
     }
-    uint32_t outer = depth_;
-    depth_ = depth - 1;
+    uint32_t outer = state_.depth;
+    state_.depth = depth - 1;
     uint32_t choice = Below(100);
     Id id;
     if (choice < 15) {
@@ -152,46 +52,47 @@ Id Generator::Value(ValueType type, uint32_t depth) {
     } else if (choice < 37 && type.rows > 1) {
         id = Shuffled(type);
     } else if (type.kind == Kind::kBool) {
-        id = BoolValue(type);
+        id = arithmetic_.BoolValue(type);
     } else if (choice < 50) {
         id = Converted(type);
     } else if (IsFloat(type.kind)) {
-        id = FloatValue(type);
+        id = arithmetic_.FloatValue(type);
     } else {
-        id = IntegerValue(type);
+        id = arithmetic_.IntegerValue(type);
     }
-    depth_ = outer;
+    state_.depth = outer;
     return id;
 }
 
-Id Generator::Condition() {
+Id ValueGenerator::Condition() {
     uint32_t depth = 1 + Below(2);
     return Value({Kind::kBool, 1, 1}, depth);
 }
 
 // A word that all invocations of a workgroup agree on.
-Id Generator::UniformWord() {
+Id ValueGenerator::UniformWord() {
     constexpr ValueType kUint{Kind::kU32, 1, 1};
     Id word = 0;
     uint32_t choice = Below(6);
-    if (choice < 2 && !uniform_words_.empty()) {
-        word = uniform_words_[Below(static_cast<uint32_t>(uniform_words_.size()))];
+    if (choice < 2 && !state_.uniform_words.empty()) {
+        word = state_.uniform_words[Below(static_cast<uint32_t>(state_.uniform_words.size()))];
     }
-    for (auto [type, id] : spec_constants_) {
+    for (auto [type, id] : state_.spec_constants) {
         if (choice == 2 && type == kUint) {
             word = id;
         }
     }
-    if (choice == 3 && push_variable_) {
+    if (choice == 3 && state_.push_variable) {
         Id pointer =
             b_.Emit(Op::OpAccessChain, b_.Pointer(spv::StorageClass::PushConstant, b_.Type(kUint)),
-                    {push_variable_, b_.Uint(0)});
+                    {state_.push_variable, b_.Uint(0)});
         word = b_.Emit(Op::OpLoad, b_.Type(kUint), {pointer});
     }
     if (choice == 4) {
-        const Variable& input = globals_[0];
+        const Variable& input = state_.globals[0];
         const auto last = static_cast<uint32_t>(input.type.parts.size() - 1);
-        const ValueType type = wide_indexing_ && Chance(50) ? ValueType{Kind::kU64, 1, 1} : kUint;
+        const ValueType type =
+            state_.wide_indexing && Chance(50) ? ValueType{Kind::kU64, 1, 1} : kUint;
         word = b_.Emit(Op::OpArrayLength, b_.Type(type), {input.id, last});
         if (type != kUint) {
             word = Emit(Op::OpUConvert, kUint, {word});
@@ -199,20 +100,20 @@ Id Generator::UniformWord() {
     }
     if (!word) {
         Id vector = b_.Emit(Op::OpLoad, b_.Type({Kind::kU32, 3, 1}),
-                            {Chance(80) ? workgroup_id_ : num_workgroups_});
+                            {Chance(80) ? state_.workgroup_id : state_.num_workgroups});
         word = b_.Emit(Op::OpCompositeExtract, b_.Type(kUint), {vector, Below(2)});
     }
     if (Chance(80)) {
         return word;
     }
     // The same, but not for who only looks at where it comes from.
-    Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_});
+    Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {state_.local_index});
     Id zero = Emit(Op::OpShiftRightLogical, kUint, {local, b_.Uint(6)});
     static_assert(kMaxInvocations <= 64);
     return Emit(Op::OpIAdd, kUint, {word, zero});
 }
 
-Id Generator::UniformCondition() {
+Id ValueGenerator::UniformCondition() {
     constexpr ValueType kUint{Kind::kU32, 1, 1};
     constexpr ValueType kBool{Kind::kBool, 1, 1};
     Id word = UniformWord();
@@ -226,16 +127,16 @@ Id Generator::UniformCondition() {
     if (Chance(80)) {
         return condition;
     }
-    Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_});
-    Id always = Emit(Op::OpULessThan, kBool, {local, b_.Uint(module_.invocations)});
+    Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {state_.local_index});
+    Id always = Emit(Op::OpULessThan, kBool, {local, b_.Uint(state_.module.invocations)});
     return Emit(Op::OpLogicalAnd, kBool, {condition, always});
 }
 
-Id Generator::Masked(ValueType type, uint64_t mask) {
+Id ValueGenerator::Masked(ValueType type, uint64_t mask) {
     return Emit(Op::OpBitwiseAnd, type, {Any(type), b_.Splat(type, mask)});
 }
 
-Id Generator::Construct(ValueType type) {
+Id ValueGenerator::Construct(ValueType type) {
     if (type.rows == 1) {
         return Component(type);
     }
@@ -255,7 +156,7 @@ Id Generator::Construct(ValueType type) {
 }
 
 // A component of a vector, or a vector with one of its components changed.
-Id Generator::Component(ValueType type) {
+Id ValueGenerator::Component(ValueType type) {
     constexpr ValueType kUint{Kind::kU32, 1, 1};
     auto index = [&](uint32_t rows) {
         ValueType index_type = Chance(70) ? kUint : ValueType{AnyIntKind(), 1, 1};
@@ -280,7 +181,7 @@ Id Generator::Component(ValueType type) {
     return Emit(Op::OpVectorExtractDynamic, type, {vector, index(rows)});
 }
 
-Id Generator::Shuffled(ValueType type) {
+Id ValueGenerator::Shuffled(ValueType type) {
     const auto rows_a = static_cast<uint8_t>(2 + Below(3));
     const auto rows_b = static_cast<uint8_t>(2 + Below(3));
     std::vector<uint32_t> operands = {Any(type.WithRows(rows_a)), Any(type.WithRows(rows_b))};
@@ -290,14 +191,14 @@ Id Generator::Shuffled(ValueType type) {
     return b_.Emit(Op::OpVectorShuffle, b_.Type(type), operands);
 }
 
-Id Generator::Selected(ValueType type) {
+Id ValueGenerator::Selected(ValueType type) {
     // A scalar condition for vectors came with version 1.4 (OpSelect).
     uint8_t rows = type.rows > 1 && b_.version() >= 0x10400 && Chance(30) ? 1 : type.rows;
     Id condition = Any({Kind::kBool, rows, 1});
     return Emit(Op::OpSelect, type, {condition, Any(type), Any(type)});
 }
 
-Id Generator::Converted(ValueType type) {
+Id ValueGenerator::Converted(ValueType type) {
     const uint32_t bits = BitsOf(type.kind);
     if (IsFloat(type.kind)) {
         uint32_t choice = Below(4);
@@ -307,9 +208,9 @@ Id Generator::Converted(ValueType type) {
                 return Emit(Op::OpFConvert, type, {Any(type.WithKind(from))});
             }
         }
-        if (choice == 1 && !exact_) {
+        if (choice == 1 && !state_.exact) {
             Kind from = IntKind(bits, Chance(50));
-            for (Kind kind : kinds_) {
+            for (Kind kind : state_.kinds) {
                 if (kind == from) {
                     return Emit(Op::OpBitcast, type, {Any(type.WithKind(from))});
                 }
@@ -317,7 +218,7 @@ Id Generator::Converted(ValueType type) {
         }
         ValueType from = type.WithKind(AnyIntKind());
         // f16 reaches 65504.
-        Id value = exact_ || bits == 16 ? Masked(from, 15) : Any(from);
+        Id value = state_.exact || bits == 16 ? Masked(from, 15) : Any(from);
         return Emit(IsSigned(from.kind) ? Op::OpConvertSToF : Op::OpConvertUToF, type, {value});
     }
     uint32_t choice = Below(6);
@@ -341,7 +242,7 @@ Id Generator::Converted(ValueType type) {
     }
     if (choice == 2) {
         // The other signedness of the same width, or a float's bits.
-        for (Kind kind : kinds_) {
+        for (Kind kind : state_.kinds) {
             if (IsFloat(kind) && BitsOf(kind) == bits && Chance(50)) {
                 ValueType from = type.WithKind(kind);
                 return Emit(Op::OpBitcast, type, {Observable(from, Any(from))});
@@ -350,9 +251,9 @@ Id Generator::Converted(ValueType type) {
         Kind other = IntKind(bits, !IsSigned(type.kind));
         return Emit(Op::OpBitcast, type, {Any(type.WithKind(other))});
     }
-    if (choice == 3 && bits == 32 && type.rows == 1 && !exact_ && Chance(30)) {
+    if (choice == 3 && bits == 32 && type.rows == 1 && !state_.exact && Chance(30)) {
         ValueType from{Kind::kU16, 2, 1};
-        for (Kind kind : kinds_) {
+        for (Kind kind : state_.kinds) {
             if (kind == Kind::kU16) {
                 return Emit(Op::OpBitcast, type, {Any(from)});
             }
@@ -368,8 +269,8 @@ Id Generator::Converted(ValueType type) {
 
 // NaN's bits and, where others compare, the sign of zero are not promised. Compilers may fold a
 // selection by `x == 0` and a conversion to integers and back; not a sum between.
-Id Generator::Observable(ValueType type, Id value) {
-    if (exact_) {
+Id ValueGenerator::Observable(ValueType type, Id value) {
+    if (state_.exact) {
         ValueType whole = type.WithKind(Kind::kI32);
         Id offset = b_.Splat(type, FloatBits(type.kind, 128));
         value = Emit(Op::OpFMul, type, {value, b_.Splat(type, FloatBits(type.kind, 4))});
@@ -383,8 +284,8 @@ Id Generator::Observable(ValueType type, Id value) {
 }
 
 // Any bits to a whole number of 0 to 15.
-Id Generator::Fit(ValueType type, Id value) {
-    if (!exact_ || !IsFloat(type.kind)) {
+Id ValueGenerator::Fit(ValueType type, Id value) {
+    if (!state_.exact || !IsFloat(type.kind)) {
         return value;
     }
     ValueType test = type.WithKind(Kind::kBool);
@@ -396,12 +297,7 @@ Id Generator::Fit(ValueType type, Id value) {
     return Emit(Op::OpSelect, type, {inside, whole, b_.Splat(type, FloatBits(type.kind, 3))});
 }
 
-Id Generator::Fold(Id a, Id b) {
-    constexpr ValueType kUint{Kind::kU32, 1, 1};
-    return Emit(Op::OpIMul, kUint, {Emit(Op::OpBitwiseXor, kUint, {a, b}), b_.Uint(16777619)});
-}
-
-Id Generator::Word(ValueType type, Id value) {
+Id ValueGenerator::Word(ValueType type, Id value) {
     constexpr ValueType kUint{Kind::kU32, 1, 1};
     if (type.columns > 1 || type.rows > 1) {
         const ValueType part = type.columns > 1 ? type.Column() : type.Scalar();
@@ -437,6 +333,12 @@ Id Generator::Word(ValueType type, Id value) {
         return IsSigned(type.kind) ? Emit(Op::OpBitcast, kUint, {value}) : value;
     }
     return Emit(Op::OpUConvert, kUint, {value});
+}
+
+// A value fit for memory that others see.
+Id ValueGenerator::Observable(ValueType type) {
+    Id value = Value(type, 1);
+    return IsFloat(type.kind) ? Observable(type, value) : value;
 }
 
 }  // namespace fornax::kernel::fuzz
