@@ -1,5 +1,6 @@
 """tools/clients/compute_clients.py and its comparison of results, without any client."""
 
+import json
 import os
 import subprocess
 import sys
@@ -127,6 +128,25 @@ class ClientsTest(unittest.TestCase):
         rows = compute_clients.warm_up_rows("some", {"a": {"right": True, "seconds": 0.001, "second_run_seconds": 0.004},
                                                      "b": {"right": False, "error": "no such"}})
         self.assertEqual(rows, [["some", "a", "4", "1", "25%"]])
+
+    def test_a_failed_assertion_is_the_reason_and_not_the_backtrace_behind_it(self):
+        self.assertEqual(compute_clients.reason_in("loading\nGGML_ASSERT: a.cpp:1: x > 0\n\n30\twait4.c: No such file\n"),
+                         "GGML_ASSERT: a.cpp:1: x > 0")
+        self.assertEqual(compute_clients.reason_in("one\ntwo\n\n"), "two")
+        self.assertEqual(compute_clients.reason_in(""), "no word")
+
+    def test_an_interruption_keeps_the_answers_of_clients_that_are_done(self):
+        def run(name, *_):
+            if name == "wgpu":
+                raise KeyboardInterrupt
+            return {"a": {"right": True, "seconds": 0.001}}
+
+        with tempfile.TemporaryDirectory() as folder:
+            answers = Path(folder, "answers.json")
+            with mock.patch.object(compute_clients, "install"), mock.patch.object(compute_clients, "run", run), \
+                    mock.patch.object(sys, "argv", ["", "taichi", "wgpu", "--no-peer", "--json", str(answers)]):
+                self.assertRaises(KeyboardInterrupt, compute_clients.main)
+            self.assertEqual(json.loads(answers.read_text())["taichi"]["fornax"]["a"]["right"], True)
 
     def test_a_peer_that_ends_is_told_with_each_case(self):
         rows = compute_clients.rows_of("some", {"a": {"right": True, "seconds": 0.001}},

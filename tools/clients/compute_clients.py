@@ -96,10 +96,16 @@ def run(name: str, manifest: Path, compat: str, cache: str | None = None) -> dic
             answer = json.loads(line)
             answers[answer.pop("case")] = answer
     if process.returncode and "(end)" not in answers:
-        last = [line for line in log.splitlines() if line.strip()][-1:] or ["no word"]
-        answers["(end)"] = {"right": False, "error": f"exit status {process.returncode}: {last[0].strip()[:200]}"}
+        answers["(end)"] = {"right": False, "error": f"exit status {process.returncode}: {reason_in(log)[:200]}"}
     sys.stderr.write("".join(f"  {line}\n" for line in log.splitlines()[-20:]))
     return answers
+
+
+def reason_in(log: str) -> str:
+    """The line of a program's errors that says why it ended: its first failed assertion, since a backtrace may come behind that,
+    else its last line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in lines if "ASSERT" in line or "Assertion" in line), lines[-1] if lines else "no word")
 
 
 def warm_up_rows(name: str, fornax: dict[str, dict]) -> list[list[str]]:
@@ -160,11 +166,13 @@ def main() -> int:
         except (subprocess.CalledProcessError, RuntimeError) as error:
             fornax, peer = {"(set-up)": {"right": False, "error": str(error)}}, {}
         rows += warm_up_rows(name, fornax) if options.warm_up else rows_of(name, fornax, peer)
+        print(f"{name}: done, {sum(bool(answer.get('right')) for answer in fornax.values())} of {len(fornax)} cases right",
+              file=sys.stderr)
         everything[name] = {"fornax": fornax, "lavapipe": peer}
         failed = failed or not fornax or not all(answer.get("right") for answer in fornax.values())
+        if options.json:  # now, so that an interruption loses only the client that runs
+            options.json.write_text(json.dumps(everything, indent=1))
     print(table(rows))
-    if options.json:
-        options.json.write_text(json.dumps(everything, indent=1))
     return int(failed)
 
 
