@@ -4,6 +4,7 @@ Usage: gpt4all_cases.py FOLDER, with TYPE.gguf of each model, and TYPE.exact.ggu
 CPU backend does not round
 """
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -14,28 +15,35 @@ PROMPT = "The furnace is a constellation of the southern sky, and this is the be
 TOKENS = 24
 
 
+@contextlib.contextmanager
 def writer(path: Path, device: str):
-    """A function that generates the text of a model's most probable tokens, a piece for each, and the device's name."""
+    """A function that generates the text of a model's most probable tokens, a piece for each, and the device's name. The model is
+    closed behind it: GPT4All's library aborts where a process loads a second model on Kompute while it has one."""
     model = GPT4All(path.name, model_path=path.parent, allow_download=False, device=device, n_ctx=512, n_threads=2, verbose=False)
 
     def run():
         return list(model.generate(PROMPT, max_tokens=TOKENS, temp=0, top_k=1, repeat_penalty=1, streaming=True))
 
-    return run, model.device
+    try:
+        yield run, model.device
+    finally:
+        model.close()
 
 
 def main():
     for path in sorted(path for path in Path(sys.argv[1]).glob("*.gguf") if not path.stem.endswith(".exact")):
         case = f"{path.stem}, {TOKENS} tokens"
         try:
-            expected = writer(path.with_suffix(".exact.gguf"), "cpu")[0]()
-            cpu_seconds = case_runner.measure(writer(path, "cpu")[0])
-            on_device, name = writer(path, "kompute")
-            if not name:
-                raise RuntimeError("GPT4All computes on the CPU.")
-            print(name, file=sys.stderr)
-            right = len(expected) > 1 and on_device() == expected
-            case_runner.report(case, right=right, **case_runner.measured(on_device), cpu_seconds=cpu_seconds)
+            with writer(path.with_suffix(".exact.gguf"), "cpu") as (on_cpu, _):
+                expected = on_cpu()
+            with writer(path, "cpu") as (on_cpu, _):
+                cpu_seconds = case_runner.measure(on_cpu)
+            with writer(path, "kompute") as (on_device, name):
+                if not name:
+                    raise RuntimeError("GPT4All computes on the CPU.")
+                print(name, file=sys.stderr)
+                right = len(expected) > 1 and on_device() == expected
+                case_runner.report(case, right=right, **case_runner.measured(on_device), cpu_seconds=cpu_seconds)
         except Exception as error:  # whatever a client raises is its answer
             case_runner.report_error(case, error)
 
