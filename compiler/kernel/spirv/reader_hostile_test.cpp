@@ -1,7 +1,7 @@
 // Broken modules: every one gives an error or a kernel that Verify accepts, in bounded time.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/spirv/reader.h"
@@ -135,9 +135,10 @@ constexpr char kEmptyMain[] = R"(
 
 Result<ir::Kernel> ReadText(const std::string& text) {
     Words module = AssembleSpirv(text);
-    auto start = std::chrono::steady_clock::now();
+    // The processor's time: sanitised and on a busy machine the same work takes minutes.
+    const std::clock_t start = std::clock();
     Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(module));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+    EXPECT_LT(std::clock() - start, 20 * CLOCKS_PER_SEC);
     return kernel;
 }
 
