@@ -172,6 +172,28 @@ class Networks(unittest.TestCase):
                 losses[name].append(loss.item())
         torch.testing.assert_close(losses["fornax"], losses["eager"], rtol=1e-4, atol=1e-5)
 
+    def test_gradients_of_convolutions(self):
+        for channels, outputs, size, window, settings in (
+                (32, 48, (14, 13), (3, 3), {"padding": 1}),
+                (48, 32, (15, 14), (3, 3), {"padding": 1, "stride": 2}),
+                (3, 64, (56, 57), (7, 7), {"padding": 3, "stride": 2}),
+                (64, 64, (12, 11), (3, 2), {"padding": (2, 1), "dilation": (2, 1)})):
+            x = torch.randn(4, channels, *size)
+            weights = torch.randn(outputs, channels, *window)
+
+            def gradient(x, weights):
+                y = nn.functional.conv2d(x, weights, **settings)
+                return torch.autograd.grad(y.sin().sum(), weights)[0]
+
+            expected = gradient(x.double(), weights.double().requires_grad_())
+            torch._dynamo.reset()
+            convolve = torch.compile(lambda x, w: nn.functional.conv2d(x, w, **settings).sin().sum(),
+                                     backend=backend(), dynamic=False)
+            held = weights.clone().requires_grad_()
+            convolve(x, held).backward()
+            difference = (held.grad.double() - expected).norm() / expected.norm()
+            self.assertLess(difference.item(), 3e-5, settings)
+
     def test_what_is_not_supported_runs_in_torch(self):
         def function(x):
             return torch.linalg.eigvals(x.relu() + 1).abs() * 2

@@ -8,6 +8,7 @@
 #include "compiler/graph/build/activations.h"
 #include "compiler/graph/build/index.h"
 #include "compiler/graph/build/product.h"
+#include "compiler/graph/build/weight_gradient.h"
 
 namespace fornax::torch_frontend {
 namespace {
@@ -31,6 +32,11 @@ Val InputGradient(Val gradient, Val x, Val w, const SpatialWindow& window, int64
 // The gradient by the weight: a convolution of the input by the result's gradient, where channels
 // are the batch and strides are dilations.
 Val WeightGradient(Val gradient, Val x, Val w, const SpatialWindow& window, int64_t groups) {
+    if (groups == 1 && graph::IsPlanarFaster(gradient, x, window)) {
+        if (const auto planar = graph::PlanarWeightGradient(gradient, x, window)) {
+            return *planar;
+        }
+    }
     const Shape shape = x.shape();
     const Expr each = graph::FloorDiv(shape[1], groups);
     std::vector<Expr> split = {shape[0], groups, each}, joined = {each, shape[0] * groups};

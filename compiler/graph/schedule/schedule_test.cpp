@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/graph/build/weight_gradient.h"
 #include "compiler/graph/ir/text.h"
 #include "compiler/graph/loop/product.h"
+#include "compiler/graph/loop/product_tiles.h"
 #include "compiler/graph/plan/plan_kernel.h"
 
 namespace fornax::graph {
@@ -69,6 +71,42 @@ TEST(Schedule, WindowsSideBySideAreColumns) {
     EXPECT_THAT(product->batch, testing::IsEmpty());
     EXPECT_EQ(loop::PointsOf(product->m), Expr(24 * 12));
     EXPECT_EQ(loop::PointsOf(product->n), Expr(2 * 3 * 20));
+}
+
+// Both operands of gradients by weights are matrices in memory: nothing is staged.
+TEST(Schedule, GradientsByWeightsAreProductsOfMatricesInMemory) {
+    for (const int64_t stride : {1, 2}) {
+        Graph graph;
+        Builder b(graph);
+        const int64_t size = 14 / stride;
+        const Val g = b.Input("g", {ElementType::kF32, Shape{2, 32, size, size}});
+        const Val x = b.Input("x", {ElementType::kF32, Shape{2, 48, 14, 14}});
+        const std::optional<Val> y =
+            PlanarWeightGradient(g, x, {{3, 3}, {stride, stride}, {1, 1}, {1, 1}, {1, 1}});
+        ASSERT_TRUE(y);
+        graph.AddOutput("y", y->id());
+        const Result<Plan> plan = Schedule(graph);
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        int products = 0;
+        for (const PlanStep& step : plan->steps) {
+            const loop::Kernel& kernel =
+                plan->kernels[std::get<DispatchStep>(step).kernel.value()].loop;
+            if (kernel.mapping != loop::Mapping::kProduct) {
+                continue;
+            }
+            ++products;
+            const loop::Scope scope = loop::FindScope(kernel);
+            const std::optional<loop::Product> product = loop::FindProduct(kernel, scope);
+            ASSERT_TRUE(product);
+            Domain domain;
+            for (const loop::Loop& loop : scope.variables) {
+                domain.AddVariable(loop.variable, loop.extent);
+            }
+            EXPECT_TRUE(loop::FindTileAccess(kernel, domain, product->a, product->m, product->k));
+            EXPECT_TRUE(loop::FindTileAccess(kernel, domain, product->b, product->n, product->k));
+        }
+        EXPECT_EQ(products, 3);
+    }
 }
 
 // A matrix whose rows lie as weights that nobody has packed do, times a few vectors.

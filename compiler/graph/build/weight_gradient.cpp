@@ -1,0 +1,167 @@
+// The sum over places of a gradient and of the image moved by a tap of the window is one long sum:
+// image and gradient get rows of one pitch, with zeros between rows and behind images, so that
+// moving by a tap adds a number to the index. With channels last both are matrices, and the taps
+// along a row are columns of them that overlap in memory. With strides, each row of the image that
+// a tap may meet is in the array of its remainder by the stride.
+#include "compiler/graph/build/weight_gradient.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace fornax::graph {
+namespace {
+
+// Sums are as long as whole matrices of 16.
+constexpr int64_t kSide = 16;
+// With fewer columns, or less to multiply, the copies are not worth it.
+constexpr int64_t kLeastColumns = 16;
+constexpr double kLeastOperations = 16e6;
+// How much longer zeros may make the sums. With strides the other form is so slow that it may be
+// any number.
+constexpr double kMostLonger = 1.5;
+
+// Along one axis.
+struct Axis {
+    int64_t image = 0, result = 0, taps = 0, low = 0, stride = 1, dilation = 1;
+
+    // The last tap's distance from the first.
+    int64_t reach() const { return (taps - 1) * dilation; }
+};
+
+struct Planes {
+    int64_t batch = 0;
+    Axis y, x;
+    int64_t rows = 0, pitch = 0;   // of an image's plane; the image's rows are strides as long
+    int64_t front = 0, depth = 0;  // zeros before the gradient; the sum's length
+
+    int64_t places() const { return batch * rows * pitch; }
+};
+
+std::optional<Axis> AxisOf(Val gradient, Val x, const SpatialWindow& window, size_t i) {
+    const auto axis = static_cast<int64_t>(i) + 2;
+    const std::optional<int64_t> taps = window.size[i].constant(), low = window.low[i].constant();
+    const std::optional<int64_t> high = window.high[i].constant();
+    if (!taps || !low || !high) {
+        return std::nullopt;
+    }
+    const Axis made = {
+        *x.dim(axis).constant(), *gradient.dim(axis).constant(), *taps, *low, window.strides[i],
+        window.dilations[i]};
+    // No window lies in the padding alone.
+    if (*low < 0 || *high < 0 || *low > made.reach() || *high > made.reach() || made.result < 1 ||
+        (made.image + *low + *high - made.reach() - 1) / made.stride + 1 != made.result) {
+        return std::nullopt;
+    }
+    return made;
+}
+
+// How many strides a row takes with the zeros that it shares.
+int64_t SharedLength(const Axis& axis) {
+    const int64_t last = (axis.result - 1) * axis.stride + axis.reach() - axis.low;
+    const int64_t needed = std::max(axis.image + axis.low, last + 1);
+    return std::max(axis.result, (needed + axis.stride - 1) / axis.stride);
+}
+
+std::optional<Planes> PlanesOf(Val gradient, Val x, const SpatialWindow& window) {
+    if (x.rank() != 4 || gradient.rank() != 4 || !x.shape().Constants() ||
+        !gradient.shape().Constants()) {
+        return std::nullopt;
+    }
+    const std::optional<Axis> rows = AxisOf(gradient, x, window, 0);
+    const std::optional<Axis> columns = AxisOf(gradient, x, window, 1);
+    if (!rows || !columns) {
+        return std::nullopt;
+    }
+    Planes planes;
+    planes.batch = *x.dim(0).constant();
+    planes.y = *rows;
+    planes.x = *columns;
+    // The zeros behind a row, or an image, are those before the next one; but images whose rows lie
+    // in several arrays have zeros of their own.
+    planes.rows =
+        rows->stride == 1 ? SharedLength(*rows) : rows->result + rows->reach() / rows->stride;
+    planes.pitch = SharedLength(*columns);
+    // Zeros before and behind the gradient make the length a multiple of a matrix.
+    planes.front = 1;
+    planes.depth = (planes.front + planes.places() + 1 + kSide - 1) / kSide * kSide;
+    return planes;
+}
+
+// [batch, rows, columns, channels] as [places, channels], with zeros before, and behind up to
+// `total` rows. Three parts, so that it lies in memory.
+Val Flat(Val value, int64_t before, int64_t total) {
+    Builder& b = value.builder();
+    const Val flat = Flatten(value, 0, 3);
+    const Expr channels = flat.dim(1);
+    const auto zeros = [&](const Expr& rows) {
+        return b.Full(ElementType::kF32, Shape{rows, channels}, 0);
+    };
+    return Concat({zeros(before), flat, zeros(total - before - flat.dim(0))}, 0);
+}
+
+}  // namespace
+
+bool IsPlanarFaster(Val gradient, Val x, const SpatialWindow& window) {
+    const std::optional<Planes> planes = PlanesOf(gradient, x, window);
+    if (!planes) {
+        return false;
+    }
+    const int64_t places = planes->batch * planes->y.result * planes->x.result;
+    const bool has_strides = planes->y.stride != 1 || planes->x.stride != 1;
+    if (!has_strides &&
+        static_cast<double>(planes->depth) > kMostLonger * static_cast<double>(places)) {
+        return false;
+    }
+    const SizeFacts& sizes = x.builder().sizes();
+    const auto hint = [&](const Expr& size) { return static_cast<double>(sizes.Hint(size)); };
+    const double columns = hint(x.dim(1)) * hint(window.size.back());
+    double operations = 2 * hint(gradient.shape().Volume()) * hint(x.dim(1));
+    for (const Expr& taps : window.size) {
+        operations *= hint(taps);
+    }
+    return std::min(columns, hint(gradient.dim(1))) >= kLeastColumns &&
+           operations >= kLeastOperations;
+}
+
+std::optional<Val> PlanarWeightGradient(Val gradient, Val x, const SpatialWindow& window) {
+    if (x.element() != ElementType::kF32 || gradient.element() != ElementType::kF32) {
+        return std::nullopt;
+    }
+    const std::optional<Planes> found = PlanesOf(gradient, x, window);
+    if (!found) {
+        return std::nullopt;
+    }
+    const Planes& planes = *found;
+    const Axis &rows = planes.y, &columns = planes.x;
+    const Expr channels = x.dim(1);
+    const auto channels_last = [](Val value) { return Permute(value, {0, 2, 3, 1}); };
+    const Val g = Flat(Pad(channels_last(gradient), 0, {0, 0, 0, 0},
+                           {0, planes.rows - rows.result, planes.pitch - columns.result, 0}),
+                       planes.front, planes.depth);
+    const int64_t row = columns.stride * planes.pitch;
+    const int64_t own = rows.stride == 1 ? 0 : rows.low;  // zeros above each image
+    const int64_t before = planes.front * columns.stride + columns.low + (rows.low - own) * row;
+    const Val padded =
+        Pad(channels_last(x), 0, {0, own, 0, 0},
+            {0, planes.rows * rows.stride - own - rows.image, row - columns.image, 0});
+    const Val apart = Reshape(padded, Shape{planes.batch, planes.rows, rows.stride, row, channels});
+    // Index s * q of this meets place q of the gradient for the first tap.
+    const int64_t used = (planes.depth - 1) * columns.stride + 1;
+    std::vector<Val> images(static_cast<size_t>(rows.stride));
+    Vals results;
+    for (int64_t tap = 0; tap < rows.taps; ++tap) {
+        const int64_t remainder = tap * rows.dilation % rows.stride;
+        Val& image = images[static_cast<size_t>(remainder)];
+        if (!image) {
+            image = Flat(Select(apart, 2, remainder), before,
+                         used + columns.reach() + rows.reach() / rows.stride * row);
+        }
+        const Val from =
+            SliceAxis(image, 0, tap * rows.dilation / rows.stride * row, used + columns.reach());
+        const Val taps = Window(from, 0, columns.taps, columns.stride, columns.dilation);
+        results.push_back(Contract(g, taps, "po,pct->otc", ElementType::kF32));
+    }
+    return Permute(Stack(results, 0), {1, 3, 0, 2});
+}
+
+}  // namespace fornax::graph
