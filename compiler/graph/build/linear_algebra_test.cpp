@@ -94,6 +94,10 @@ class LinearAlgebraTest : public ::testing::Test {
     std::vector<Tensor> given;
 };
 
+TEST_F(LinearAlgebraTest, DeterminantsOfMatricesWithoutElements) {
+    EXPECT_THAT(Run(Determinant(Matrices(0, 0))), ElementsAre(1, 1));
+}
+
 TEST_F(LinearAlgebraTest, LuOfAnyShape) {
     for (const auto& [rows, columns] : {std::pair{3, 3}, {4, 2}, {2, 4}}) {
         Reset();

@@ -307,12 +307,13 @@ Val Determinant(Val x) {
         const Val reduced = below - SliceAxis(below, -1, 0, 1) / safe * pivots;
         rest = SliceAxis(reduced, -1, 1, size - 1);
     }
-    return product
-               ? product
-               : x.builder().Full(
-                     x.element(),
-                     Shape(std::vector<Expr>(x.shape().dims().begin(), x.shape().dims().end() - 2)),
-                     1);
+    if (product) {
+        return product;
+    }
+    // Of matrices without elements it is 1. The shape is a value: both ends have to be of one copy.
+    const Shape shape = x.shape();
+    return x.builder().Full(
+        x.element(), Shape(std::vector<Expr>(shape.dims().begin(), shape.dims().end() - 2)), 1);
 }
 
 }  // namespace fornax::graph
