@@ -310,7 +310,8 @@ Val Determinant(Val x) {
     if (product) {
         return product;
     }
-    // Of matrices without elements it is 1. The shape is a value: both ends have to be of one copy.
+    // A matrix without elements has the determinant 1. shape() returns a copy, and both iterators
+    // have to be into the same one.
     const Shape shape = x.shape();
     return x.builder().Full(
         x.element(), Shape(std::vector<Expr>(shape.dims().begin(), shape.dims().end() - 2)), 1);
