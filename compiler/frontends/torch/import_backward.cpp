@@ -37,6 +37,11 @@ Val WeightGradient(Val gradient, Val x, Val w, const SpatialWindow& window, int6
             return *planar;
         }
     }
+    if (groups == 1 && graph::IsWindowCopyFaster(gradient, x, window)) {
+        if (const auto copied = graph::WindowCopyWeightGradient(gradient, x, window)) {
+            return *copied;
+        }
+    }
     const Shape shape = x.shape();
     const Expr each = graph::FloorDiv(shape[1], groups);
     std::vector<Expr> split = {shape[0], groups, each}, joined = {each, shape[0] * groups};

@@ -19,6 +19,9 @@ constexpr double kLeastOperations = 16e6;
 // How much longer zeros may make the sums. With strides the other form is so slow that it may be
 // any number.
 constexpr double kMostLonger = 1.5;
+// A copy of each window pays for itself if it is multiplied this often, and stays in the caches.
+constexpr int64_t kLeastOutputs = 64;
+constexpr int64_t kMostWindowBytes = int64_t{8} << 20;
 
 // Along one axis.
 struct Axis {
@@ -99,6 +102,26 @@ Val Flat(Val value, int64_t before, int64_t total) {
     return Concat({zeros(before), flat, zeros(total - before - flat.dim(0))}, 0);
 }
 
+double OperationsOf(Val gradient, Val x, const SpatialWindow& window) {
+    const SizeFacts& sizes = x.builder().sizes();
+    double operations = 2 * static_cast<double>(sizes.Hint(gradient.shape().Volume())) *
+                        static_cast<double>(sizes.Hint(x.dim(1)));
+    for (const Expr& taps : window.size) {
+        operations *= static_cast<double>(sizes.Hint(taps));
+    }
+    return operations;
+}
+
+// [batch, channels, rows, columns] as [places, channels], image by image.
+std::vector<Val> PlacesOfImages(Val value) {
+    const Val places = Flatten(Permute(value, {0, 2, 3, 1}), 1, 3);
+    std::vector<Val> images;
+    for (int64_t image = 0; image < *value.dim(0).constant(); ++image) {
+        images.push_back(Select(places, 0, image));
+    }
+    return images;
+}
+
 }  // namespace
 
 bool IsPlanarFaster(Val gradient, Val x, const SpatialWindow& window) {
@@ -115,12 +138,8 @@ bool IsPlanarFaster(Val gradient, Val x, const SpatialWindow& window) {
     const SizeFacts& sizes = x.builder().sizes();
     const auto hint = [&](const Expr& size) { return static_cast<double>(sizes.Hint(size)); };
     const double columns = hint(x.dim(1)) * hint(window.size.back());
-    double operations = 2 * hint(gradient.shape().Volume()) * hint(x.dim(1));
-    for (const Expr& taps : window.size) {
-        operations *= hint(taps);
-    }
     return std::min(columns, hint(gradient.dim(1))) >= kLeastColumns &&
-           operations >= kLeastOperations;
+           OperationsOf(gradient, x, window) >= kLeastOperations;
 }
 
 std::optional<Val> PlanarWeightGradient(Val gradient, Val x, const SpatialWindow& window) {
@@ -162,6 +181,50 @@ std::optional<Val> PlanarWeightGradient(Val gradient, Val x, const SpatialWindow
         results.push_back(Contract(g, taps, "po,pct->otc", ElementType::kF32));
     }
     return Permute(Stack(results, 0), {1, 3, 0, 2});
+}
+
+bool IsWindowCopyFaster(Val gradient, Val x, const SpatialWindow& window) {
+    const std::optional<Planes> planes = PlanesOf(gradient, x, window);
+    if (!planes || !gradient.dim(1).constant() || !x.dim(1).constant()) {
+        return false;
+    }
+    const int64_t places = planes->batch * planes->y.result * planes->x.result;
+    const int64_t columns = *x.dim(1).constant() * planes->y.taps * planes->x.taps;
+    return places % kSide == 0 && *gradient.dim(1).constant() >= kLeastOutputs &&
+           columns >= kLeastColumns && places <= kMostWindowBytes / 4 / columns &&
+           OperationsOf(gradient, x, window) >= kLeastOperations;
+}
+
+std::optional<Val> WindowCopyWeightGradient(Val gradient, Val x, const SpatialWindow& window) {
+    if (x.element() != ElementType::kF32 || gradient.element() != ElementType::kF32) {
+        return std::nullopt;
+    }
+    const std::optional<Planes> planes = PlanesOf(gradient, x, window);
+    if (!planes) {
+        return std::nullopt;
+    }
+    const Axis &rows = planes->y, &columns = planes->x;
+    const auto behind = [](const Axis& axis) {
+        const int64_t used = (axis.result - 1) * axis.stride + axis.reach() + 1;
+        return std::max<int64_t>(0, used - axis.low - axis.image);
+    };
+    const Val padded =
+        Pad(x, 0, {0, 0, rows.low, columns.low}, {0, 0, behind(rows), behind(columns)});
+    Vals taps;
+    for (int64_t y = 0; y < rows.taps; ++y) {
+        for (int64_t column = 0; column < columns.taps; ++column) {
+            const auto moved = [](Val value, int64_t axis, const Axis& along, int64_t tap) {
+                return SliceAxis(value, axis, tap * along.dilation, along.result, along.stride);
+            };
+            const Val image = moved(moved(padded, 2, rows, y), 3, columns, column);
+            taps.push_back(Flatten(Permute(image, {0, 2, 3, 1}), 0, 3));
+        }
+    }
+    // [places, channels, taps]: what the product writes is the gradient as it is.
+    const Val windows = Flatten(Stack(taps, 2), 1, 3);
+    const Val g = Concat(PlacesOfImages(gradient), 0);
+    const Val product = Contract(g, windows, "po,pn->on", ElementType::kF32);
+    return Reshape(product, Shape{gradient.dim(1), x.dim(1), rows.taps, columns.taps});
 }
 
 }  // namespace fornax::graph

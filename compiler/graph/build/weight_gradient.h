@@ -19,4 +19,11 @@ std::optional<Val> PlanarWeightGradient(Val gradient, Val x, const SpatialWindow
 // Whether that takes less time than convolving x by the gradient.
 bool IsPlanarFaster(Val gradient, Val x, const SpatialWindow& window);
 
+// The same with a copy of what each window meets, [places, channels * height * width], which one
+// product multiplies. No element is multiplied by a 0 that the convolution has not.
+std::optional<Val> WindowCopyWeightGradient(Val gradient, Val x, const SpatialWindow& window);
+
+// Whether that takes less time than convolving x by the gradient: for small images.
+bool IsWindowCopyFaster(Val gradient, Val x, const SpatialWindow& window);
+
 }  // namespace fornax::graph

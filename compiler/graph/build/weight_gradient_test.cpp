@@ -1,8 +1,10 @@
-// Gradients by weights as products of planes, against the formula.
+// Gradients by weights as products of planes and of copied windows, against the formula.
 #include "compiler/graph/build/weight_gradient.h"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <random>
 
 #include <fmt/format.h>
@@ -45,48 +47,73 @@ class WeightGradient : public ::testing::Test {
         return window;
     }
 
-    void Check(const Case& c) {
+    static std::array<int64_t, 2> SizeOf(const Case& c) {
         std::array<int64_t, 2> size = {};  // of the result
         for (size_t i = 0; i < 2; ++i) {
             const int64_t reach = (c.taps[i] - 1) * c.dilations[i];
             size[i] = (c.image[i] + c.low[i] + c.high[i] - reach - 1) / c.strides[i] + 1;
         }
-        SCOPED_TRACE(fmt::format("{} x {} x {} x {}, {} x {} taps, strides {} and {}", c.batch,
-                                 c.channels, c.image[0], c.image[1], c.taps[0], c.taps[1],
-                                 c.strides[0], c.strides[1]));
-        const Tensor gradient = RandomIntegers({c.batch, c.outputs, size[0], size[1]});
-        const Tensor x = RandomIntegers({c.batch, c.channels, c.image[0], c.image[1]});
+        return size;
+    }
+
+    // Element i of the gradient by the formula.
+    static double Expected(const Case& c, const Tensor& gradient, const Tensor& x, int64_t i) {
+        const std::array<int64_t, 2> size = SizeOf(c);
+        const int64_t tx = i % c.taps[1], ty = i / c.taps[1] % c.taps[0];
+        const int64_t channel = i / (c.taps[0] * c.taps[1]) % c.channels;
+        const int64_t output = i / (c.taps[0] * c.taps[1] * c.channels);
+        double expected = 0;
+        for (int64_t place = 0; place < c.batch * size[0] * size[1]; ++place) {
+            const int64_t column = place % size[1], row = place / size[1] % size[0];
+            const int64_t n = place / (size[0] * size[1]);
+            const int64_t at_y = row * c.strides[0] + ty * c.dilations[0] - c.low[0];
+            const int64_t at_x = column * c.strides[1] + tx * c.dilations[1] - c.low[1];
+            if (at_y < 0 || at_x < 0 || at_y >= c.image[0] || at_x >= c.image[1]) {
+                continue;
+            }
+            const int64_t of_x =
+                ((n * c.channels + channel) * c.image[0] + at_y) * c.image[1] + at_x;
+            const int64_t of_gradient =
+                ((n * c.outputs + output) * size[0] + row) * size[1] + column;
+            expected += x.At(of_x).ToDouble(x.element) *
+                        gradient.At(of_gradient).ToDouble(gradient.element);
+        }
+        return expected;
+    }
+
+    using Form = std::optional<Val> (*)(Val, Val, const SpatialWindow&);
+
+    // Sets `actual` to what a form computes.
+    static void Run(const Case& c,
+                    Form form,
+                    const Tensor& gradient,
+                    const Tensor& x,
+                    Tensor& actual) {
         Graph graph;
         Builder b(graph);
         const Val g = b.Input("g", gradient.type()), image = b.Input("x", x.type());
-        const std::optional<Val> y = PlanarWeightGradient(g, image, WindowOf(c));
+        const std::optional<Val> y = form(g, image, WindowOf(c));
         ASSERT_TRUE(y);
         graph.AddOutput("y", y->id());
         const auto results = Interpret(graph, std::vector{gradient, x});
         ASSERT_TRUE(results.ok()) << results.error().message;
-        const Tensor& actual = (*results)[0];
+        actual = (*results)[0];
         ASSERT_EQ(actual.dims, (std::vector{c.outputs, c.channels, c.taps[0], c.taps[1]}));
-        for (int64_t i = 0; i < actual.count(); ++i) {
-            const int64_t tx = i % c.taps[1], ty = i / c.taps[1] % c.taps[0];
-            const int64_t channel = i / (c.taps[0] * c.taps[1]) % c.channels;
-            const int64_t output = i / (c.taps[0] * c.taps[1] * c.channels);
-            double expected = 0;
-            for (int64_t place = 0; place < c.batch * size[0] * size[1]; ++place) {
-                const int64_t column = place % size[1], row = place / size[1] % size[0];
-                const int64_t n = place / (size[0] * size[1]);
-                const int64_t at_y = row * c.strides[0] + ty * c.dilations[0] - c.low[0];
-                const int64_t at_x = column * c.strides[1] + tx * c.dilations[1] - c.low[1];
-                if (at_y < 0 || at_x < 0 || at_y >= c.image[0] || at_x >= c.image[1]) {
-                    continue;
-                }
-                const int64_t of_x =
-                    ((n * c.channels + channel) * c.image[0] + at_y) * c.image[1] + at_x;
-                const int64_t of_gradient =
-                    ((n * c.outputs + output) * size[0] + row) * size[1] + column;
-                expected += x.At(of_x).ToDouble(x.element) *
-                            gradient.At(of_gradient).ToDouble(gradient.element);
+    }
+
+    void Check(const Case& c) {
+        SCOPED_TRACE(fmt::format("{} x {} x {} x {}, {} x {} taps, strides {} and {}", c.batch,
+                                 c.channels, c.image[0], c.image[1], c.taps[0], c.taps[1],
+                                 c.strides[0], c.strides[1]));
+        const std::array<int64_t, 2> size = SizeOf(c);
+        const Tensor gradient = RandomIntegers({c.batch, c.outputs, size[0], size[1]});
+        const Tensor x = RandomIntegers({c.batch, c.channels, c.image[0], c.image[1]});
+        for (const Form form : {&PlanarWeightGradient, &WindowCopyWeightGradient}) {
+            Tensor actual;
+            ASSERT_NO_FATAL_FAILURE(Run(c, form, gradient, x, actual));
+            for (int64_t i = 0; i < actual.count(); ++i) {
+                ASSERT_EQ(actual.At(i).ToDouble(actual.element), Expected(c, gradient, x, i)) << i;
             }
-            ASSERT_EQ(actual.At(i).ToDouble(actual.element), expected) << i;
         }
     }
 
@@ -127,6 +154,31 @@ TEST_F(WeightGradient, RandomWindows) {
     }
 }
 
+// Planes multiply an infinity by zeros between rows: what it reaches is not finite, the rest is as
+// it would be without. Copies of windows have the convolution's own products alone.
+TEST_F(WeightGradient, InfinitiesInImages) {
+    const Case c = {2, 3, 4, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
+    const Tensor gradient = Tensor::FromFloats({2, 4, 5, 6}, std::vector<float>(240, 2));
+    for (const int64_t place : {0, 14, 29}) {
+        std::vector<float> values(180, 3);
+        values[static_cast<size_t>(30 + place)] = std::numeric_limits<float>::infinity();
+        const Tensor x = Tensor::FromFloats({2, 3, 5, 6}, values);
+        Tensor planes, copies;
+        ASSERT_NO_FATAL_FAILURE(Run(c, &PlanarWeightGradient, gradient, x, planes));
+        ASSERT_NO_FATAL_FAILURE(Run(c, &WindowCopyWeightGradient, gradient, x, copies));
+        for (int64_t i = 0; i < copies.count(); ++i) {
+            const double expected = Expected(c, gradient, x, i);
+            EXPECT_EQ(copies.At(i).ToDouble(copies.element), expected) << i;
+            const double actual = planes.At(i).ToDouble(planes.element);
+            if (std::isfinite(actual)) {
+                EXPECT_EQ(actual, expected) << i;
+            } else {
+                EXPECT_EQ(i / 9 % 3, 1) << i;
+            }
+        }
+    }
+}
+
 TEST_F(WeightGradient, OthersAreLeft) {
     const Case c = {2, 3, 4, {4, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
     const auto is_planar = [&](ElementType element, const Shape& gradient, const Shape& x,
@@ -134,7 +186,9 @@ TEST_F(WeightGradient, OthersAreLeft) {
         Graph graph;
         Builder b(graph);
         const Val g = b.Input("g", {element, gradient}), image = b.Input("x", {element, x});
-        return PlanarWeightGradient(g, image, window).has_value();
+        const bool is_planar = PlanarWeightGradient(g, image, window).has_value();
+        EXPECT_EQ(WindowCopyWeightGradient(g, image, window).has_value(), is_planar);
+        return is_planar;
     };
     const Shape gradient{2, 4, 4, 4}, x{2, 3, 4, 4};
     EXPECT_TRUE(is_planar(ElementType::kF32, gradient, x, WindowOf(c)));

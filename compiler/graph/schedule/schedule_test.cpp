@@ -73,40 +73,68 @@ TEST(Schedule, WindowsSideBySideAreColumns) {
     EXPECT_EQ(loop::PointsOf(product->n), Expr(2 * 3 * 20));
 }
 
-// Both operands of gradients by weights are matrices in memory: nothing is staged.
+// How many products a graph has. Both operands of each are matrices in memory: nothing is staged.
+int ProductsOfMatricesInMemory(const Graph& graph) {
+    const Result<Plan> plan = Schedule(graph);
+    EXPECT_TRUE(plan.ok()) << plan.error().message;
+    int products = 0;
+    for (const PlanStep& step : plan.ok() ? plan->steps : decltype(plan->steps)()) {
+        const loop::Kernel& kernel =
+            plan->kernels[std::get<DispatchStep>(step).kernel.value()].loop;
+        if (kernel.mapping != loop::Mapping::kProduct) {
+            continue;
+        }
+        ++products;
+        const loop::Scope scope = loop::FindScope(kernel);
+        const std::optional<loop::Product> product = loop::FindProduct(kernel, scope);
+        EXPECT_TRUE(product);
+        if (!product) {
+            continue;
+        }
+        Domain domain;
+        for (const loop::Loop& loop : scope.variables) {
+            domain.AddVariable(loop.variable, loop.extent);
+        }
+        EXPECT_TRUE(loop::FindTileAccess(kernel, domain, product->a, product->m, product->k));
+        EXPECT_TRUE(loop::FindTileAccess(kernel, domain, product->b, product->n, product->k));
+    }
+    return products;
+}
+
 TEST(Schedule, GradientsByWeightsAreProductsOfMatricesInMemory) {
     for (const int64_t stride : {1, 2}) {
+        for (const bool is_planar : {true, false}) {
+            Graph graph;
+            Builder b(graph);
+            const int64_t size = 16 / stride;
+            const Val g = b.Input("g", {ElementType::kF32, Shape{2, 32, size, size}});
+            const Val x = b.Input("x", {ElementType::kF32, Shape{2, 48, 16, 16}});
+            const SpatialWindow window = {{3, 3}, {stride, stride}, {1, 1}, {1, 1}, {1, 1}};
+            const std::optional<Val> y = is_planar ? PlanarWeightGradient(g, x, window)
+                                                   : WindowCopyWeightGradient(g, x, window);
+            ASSERT_TRUE(y);
+            graph.AddOutput("y", y->id());
+            EXPECT_EQ(ProductsOfMatricesInMemory(graph), is_planar ? 3 : 1);
+        }
+    }
+}
+
+// Small images have so many zeros around them that windows are copied.
+TEST(Schedule, WindowsOfSmallImagesAreCopied) {
+    for (const int64_t size : {4, 16}) {
         Graph graph;
         Builder b(graph);
-        const int64_t size = 14 / stride;
-        const Val g = b.Input("g", {ElementType::kF32, Shape{2, 32, size, size}});
-        const Val x = b.Input("x", {ElementType::kF32, Shape{2, 48, 14, 14}});
-        const std::optional<Val> y =
-            PlanarWeightGradient(g, x, {{3, 3}, {stride, stride}, {1, 1}, {1, 1}, {1, 1}});
-        ASSERT_TRUE(y);
-        graph.AddOutput("y", y->id());
-        const Result<Plan> plan = Schedule(graph);
-        ASSERT_TRUE(plan.ok()) << plan.error().message;
-        int products = 0;
-        for (const PlanStep& step : plan->steps) {
-            const loop::Kernel& kernel =
-                plan->kernels[std::get<DispatchStep>(step).kernel.value()].loop;
-            if (kernel.mapping != loop::Mapping::kProduct) {
-                continue;
-            }
-            ++products;
-            const loop::Scope scope = loop::FindScope(kernel);
-            const std::optional<loop::Product> product = loop::FindProduct(kernel, scope);
-            ASSERT_TRUE(product);
-            Domain domain;
-            for (const loop::Loop& loop : scope.variables) {
-                domain.AddVariable(loop.variable, loop.extent);
-            }
-            EXPECT_TRUE(loop::FindTileAccess(kernel, domain, product->a, product->m, product->k));
-            EXPECT_TRUE(loop::FindTileAccess(kernel, domain, product->b, product->n, product->k));
-        }
-        EXPECT_EQ(products, 3);
+        const Val g = b.Input("g", {ElementType::kF32, Shape{4, 128, size, size}});
+        const Val x = b.Input("x", {ElementType::kF32, Shape{4, 128, size, size}});
+        const SpatialWindow window = {{3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
+        EXPECT_EQ(IsPlanarFaster(g, x, window), size == 16);
+        EXPECT_TRUE(IsWindowCopyFaster(g, x, window));
     }
+    Graph graph;
+    Builder b(graph);
+    const Val g = b.Input("g", {ElementType::kF32, Shape{4, 16, 4, 4}});
+    const Val x = b.Input("x", {ElementType::kF32, Shape{4, 128, 4, 4}});
+    EXPECT_FALSE(IsWindowCopyFaster(g, x, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}));
 }
 
 // A matrix whose rows lie as weights that nobody has packed do, times a few vectors.
