@@ -88,6 +88,7 @@ struct Description {
         double setup_ns = 0;
         uint64_t outstanding = 0;
         double efficiency = 0;
+        double exposed = 0;
     } dma;
     struct Network {
         double bandwidth_gbs = 0;
@@ -147,7 +148,7 @@ struct Description {
 };
 
 // Part of every stamp: raised when the same description and records give other times.
-inline constexpr uint32_t kModelVersion = 2;
+inline constexpr uint32_t kModelVersion = 3;
 
 // "modelled, uncalibrated (edge-4, description 0123456789abcdef, model 2)".
 std::string StampOf(const Description& description);

@@ -209,6 +209,13 @@ const Field kFields[] = {
                                        0.01,
                                        1,
                                        "the share of the port that long streams reach"),
+    Optional(Make<&D::dma, &D::Dma::exposed>("dma",
+                                             "exposed",
+                                             "of 1",
+                                             0,
+                                             1,
+                                             "the share of a dispatch's bytes that move while its "
+                                             "cores wait, as where cores move them; 0: none")),
 
     Make<&D::network, &D::Network::bandwidth_gbs>("network",
                                                   "bandwidth_gbs",

@@ -224,11 +224,15 @@ class DispatchPhases {
         const uint64_t first = CeilDivide(traffic_.dram_read, tiles);
         const uint64_t last = CeilDivide(traffic_.dram_written, tiles);
         const uint64_t first_network = NetworkPart(first), last_network = NetworkPart(last);
+        const uint64_t middle = traffic_.dram() - first - last;
+        const uint64_t middle_network = traffic_.network - first_network - last_network;
+        const uint64_t exposed = ExposedPart(middle);
+        const uint64_t exposed_network = ExposedPart(middle_network);
         std::vector<Phase> phases;
         AddPhase(phases, Make(0, latency_, first, first_network));
-        AddPhase(phases,
-                 Make(compute_, DmaSetups(description_, tiles - 1), traffic_.dram() - first - last,
-                      traffic_.network - first_network - last_network));
+        AddPhase(phases, Make(0, 0, exposed, exposed_network));
+        AddPhase(phases, Make(compute_, DmaSetups(description_, tiles - 1), middle - exposed,
+                              middle_network - exposed_network));
         AddPhase(phases, Make(0, latency_, last, last_network));
         return phases;
     }
@@ -268,6 +272,10 @@ class DispatchPhases {
                 .network_bytes = network,
                 .dram_cap = static_cast<double>(traffic_.dram()) / port_cycles_,
                 .network_cap = static_cast<double>(traffic_.network) / port_cycles_};
+    }
+
+    uint64_t ExposedPart(uint64_t bytes) const {
+        return static_cast<uint64_t>(static_cast<double>(bytes) * description_.dma.exposed);
     }
 
     // As large a part of the network's bytes as `bytes` are of DRAM's.

@@ -78,10 +78,10 @@ Cost CostOf(const Description& description, const CopyRecord& copy);
 // Bytes that found no scratchpad go to DRAM and come back, once a workgroup.
 void AddSpill(const Grant& grant, Cost& cost);
 
-// With the grant that the dispatch got: the first load, computation beside the other loads and all
-// stores but the last, the last store; without double buffers one after the other. The bytes of a
-// core pass in as many tiles as take the least time, none larger than half of the scratchpad. No
-// phase is without work.
+// With the grant that the dispatch got: the first load, what of the other bytes moves while the
+// cores wait (dma.exposed), computation beside the rest, the last store; without double buffers one
+// after the other. The bytes of a core pass in as many tiles as take the least time, none larger
+// than half of the scratchpad. No phase is without work.
 std::vector<Phase> PhasesOf(const Description& description, const Cost& cost, const Grant& grant);
 std::vector<Phase> PhasesOf(const Description& description, const CopyRecord& copy);
 

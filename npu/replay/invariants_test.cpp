@@ -32,6 +32,8 @@ std::vector<Description> Machines() {
     cached.vector.multiply_add_interval = 1.7;
     cached.special.unit = SpecialUnit::kVector;
     machines.push_back(cached);
+    cached.dma.exposed = 0.37;
+    machines.push_back(cached);
     return machines;
 }
 

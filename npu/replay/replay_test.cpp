@@ -180,6 +180,27 @@ TEST(NpuReplay, StreamsOverlapButForTheirEnds) {
     EXPECT_EQ(result.units[static_cast<size_t>(Unit::kDram)].busy, 16U * 1400 / 8);
 }
 
+// Where cores move bytes themselves, a part of them passes while nothing is computed.
+TEST(NpuReplay, ExposedBytesPassWhileCoresWait) {
+    DispatchRecord dispatch = {.name = "s", .workgroups = 16};
+    dispatch.accesses = {{.writes = false, .bytes = 16 * 1000},
+                         {.writes = true, .bytes = 16 * 400}};
+    dispatch.scratchpad = {.least_bytes = 64, .preferred_bytes = 2048};
+    const auto total = [&](double exposed) {
+        Description machine = SmallMachine();
+        machine.dma.exposed = exposed;
+        return static_cast<double>(Replayed(machine, {{.work = dispatch}}).total);
+    };
+    // Of computation there is only what moves 22,400 bytes between eight banks of 16 and the units.
+    EXPECT_NEAR(total(0.25), total(0), 3);
+    EXPECT_NEAR(total(1) - total(0), 22'400 / 128, 10);
+    // 16,000 cycles of computation hide 5,600 of 22,400 bytes.
+    dispatch.operations.simple = 16 * 8 * 1000;
+    EXPECT_GT(total(0), 16'000);
+    EXPECT_NEAR(total(0.25) - total(0), 1400, 20);
+    EXPECT_NEAR(total(1) - total(0), 5600, 60);
+}
+
 // Without a second buffer loads, computation and stores take turns, tile by tile.
 TEST(NpuReplay, WithoutDoubleBuffersEverythingTakesTurns) {
     Description machine = SmallMachine();

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/bench/shaders/increment.spv.h"
+#include "tools/bench/workload.h"
 
 // The validation layer leaks.
 extern "C" const char* __lsan_default_options();
@@ -70,6 +71,26 @@ TEST_F(ValidatedDeviceTest, CommandsInOrderGiveNoMessage) {
     EXPECT_EQ(*count, 7u);
     for (const std::string& message : device_->validation_messages()) {
         ADD_FAILURE() << message;
+    }
+}
+
+// What a description of the host is measured with, which no shape of the benchmark verifies.
+TEST_F(ValidatedDeviceTest, WorkloadsOfUnitsComputeWhatTheySay) {
+    const std::pair<const char*, WorkloadResult> workloads[] = {
+        {"exponentials", CreateExponentials(*device_, 256)},
+        {"divisions", CreateDivisions(*device_, 256)},
+        {"simple operations", CreateSimpleOperations(*device_, 256)},
+        {"dispatches of a team", CreateTeamDispatches(*device_, 3)},
+        {"streams", CreateStreamedChains(*device_, 1024, 0)},
+        {"streamed chains", CreateStreamedChains(*device_, 1024, 5)},
+    };
+    for (const auto& [name, workload] : workloads) {
+        SCOPED_TRACE(name);
+        ASSERT_TRUE(workload.ok()) << workload.error().message;
+        const Result<double> seconds = (*workload)->Run();
+        ASSERT_TRUE(seconds.ok()) << seconds.error().message;
+        const Status verified = (*workload)->Verify();
+        EXPECT_TRUE(verified.ok()) << verified.error().message;
     }
 }
 

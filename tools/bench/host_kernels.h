@@ -23,10 +23,17 @@ struct HostKernels {
     void (*copy)(float* out, const float* in, size_t count);
     void (*copy_streaming)(float* out, const float* in, size_t count);
     float (*read)(const float* in, size_t count);  // the sum
+    // Multiplies matrices tile by tile, from kProductFloats that the cores' own caches
+    // hold; returns the multiply-adds done.
+    double (*product)(uint64_t steps, const float* panels, float* tile);
     // Runs independent chains of int8 dot products as quick as the instruction set has them;
     // returns the multiply-accumulates done, 0 if the processor has none.
     double (*dot)(uint64_t steps, int32_t* sink);
 };
+
+// What `product` reads, of all ones or any values, and adds to: floats.
+inline constexpr size_t kProductFloats = (256u << 10) / sizeof(float);
+inline constexpr size_t kProductTileFloats = 256;
 
 // Every set that this build has; the caller asks is_supported first.
 std::vector<HostKernels> AllHostKernels();

@@ -100,6 +100,40 @@ struct HostLoops {
         return total;
     }
 
+    // The rows of a tile and its columns in vectors are what compilers of kernels choose: as many
+    // accumulators as there are chains in Fma().
+    static double Product(uint64_t steps, const float* panels, float* tile) {
+        constexpr size_t kRows = 6, kColumns = 2, kDepth = 256;
+        constexpr size_t kOfA = kRows * kDepth, kOfB = kColumns * kLanes * kDepth;
+        constexpr size_t kPanels = (kProductFloats - kOfA) / kOfB;
+        static_assert(kRows * kColumns * kLanes <= kProductTileFloats && kPanels > 0);
+        const float* const b = panels + kOfA;
+        for (uint64_t step = 0; step < steps; ++step) {
+            for (size_t panel = 0; panel < kPanels; ++panel) {
+                Vector sums[kRows * kColumns];
+#pragma GCC unroll 12
+                for (size_t i = 0; i < kRows * kColumns; ++i) {
+                    sums[i] = V::Load(tile + i * kLanes);
+                }
+                for (size_t k = 0; k < kDepth; ++k) {
+                    const float* const row_of_b = b + panel * kOfB + k * kColumns * kLanes;
+                    const Vector left = V::Load(row_of_b), right = V::Load(row_of_b + kLanes);
+#pragma GCC unroll 6
+                    for (size_t row = 0; row < kRows; ++row) {
+                        const Vector a = V::Broadcast(panels[k * kRows + row]);
+                        sums[2 * row] = V::Fma(a, left, sums[2 * row]);
+                        sums[2 * row + 1] = V::Fma(a, right, sums[2 * row + 1]);
+                    }
+                }
+#pragma GCC unroll 12
+                for (size_t i = 0; i < kRows * kColumns; ++i) {
+                    V::Store(tile + i * kLanes, sums[i]);
+                }
+            }
+        }
+        return 1.0 * kRows * kColumns * kLanes * kDepth * kPanels * static_cast<double>(steps);
+    }
+
     static double Dot(uint64_t steps, int32_t* sink) {
         if (!V::HasDot()) {
             return 0;
@@ -109,8 +143,8 @@ struct HostLoops {
     }
 
     static HostKernels Table(const char* name, bool (*is_supported)()) {
-        return {name,           kLanes * 32, is_supported,  Fma,  Triad,
-                TriadStreaming, Copy,        CopyStreaming, Read, Dot};
+        return {name, kLanes * 32,   is_supported, Fma,     Triad, TriadStreaming,
+                Copy, CopyStreaming, Read,         Product, Dot};
     }
 };
 

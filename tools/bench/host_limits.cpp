@@ -229,6 +229,73 @@ double ClockGhz(bool quick) {
     return static_cast<double>(steps) * kAdditions / seconds / 1e9;
 }
 
+// Independent operations of the kinds that addresses and conditions take.
+double ScalarGops(bool quick) {
+    const uint64_t steps = quick ? 200'000 : 5'000'000;
+    constexpr int kChains = 8;
+    const double seconds = BestSeconds(1, quick ? 2 : 5, [&](int) {
+        uint64_t chains[kChains] = {1, 2, 3, 4, 5, 6, 7, 8};
+        for (uint64_t step = 0; step < steps; ++step) {
+            // Else the compiler computes several operations, or vectors of them, at once.
+#pragma GCC unroll 8
+            for (uint64_t& chain : chains) {
+                chain += step;
+                __asm__ volatile("" : "+r"(chain));
+            }
+#pragma GCC unroll 8
+            for (uint64_t& chain : chains) {
+                chain ^= chain >> 7;  // two
+                __asm__ volatile("" : "+r"(chain));
+            }
+#pragma GCC unroll 8
+            for (uint64_t& chain : chains) {
+                chain *= 5000;
+                __asm__ volatile("" : "+r"(chain));
+            }
+        }
+        for (const uint64_t chain : chains) {
+            g_sink = g_sink + static_cast<float>(chain);
+        }
+    });
+    return static_cast<double>(steps) * kChains * 4 / seconds / 1e9;
+}
+
+double ProductGmacs(const HostKernels& kernels, int threads, int rounds, uint64_t steps) {
+    std::vector<FloatArray> panels, tiles;
+    for (int thread = 0; thread < threads; ++thread) {
+        panels.push_back(AllocateFloats(kProductFloats));
+        tiles.push_back(AllocateFloats(kProductTileFloats));
+        std::fill_n(panels.back().get(), kProductFloats, 1.0f / 1024);
+        std::fill_n(tiles.back().get(), kProductTileFloats, 0.0f);
+    }
+    std::vector<double> done(threads);
+    const double seconds = BestSeconds(threads, rounds, [&](int thread) {
+        done[thread] = kernels.product(steps, panels[thread].get(), tiles[thread].get());
+    });
+    double total = 0;
+    for (int thread = 0; thread < threads; ++thread) {
+        total += done[thread];
+        g_sink = g_sink + tiles[thread][0];
+    }
+    return total / seconds / 1e9;
+}
+
+// The median of several, in turns.
+double PlainCopyRatio(const HostKernels& kernels, int threads, bool quick) {
+    const Arrays arrays((quick ? 4u << 20 : 64u << 20) / sizeof(float), threads);
+    std::vector<double> ratios(quick ? 3 : 9);
+    for (double& ratio : ratios) {
+        const auto gbs = [&](auto copy) {
+            return arrays.Gbs(2, 1, 2, [copy](float* out, const float* a, const float*, size_t n) {
+                copy(out, a, n);
+            });
+        };
+        ratio = gbs(kernels.copy_streaming) / gbs(kernels.copy);
+    }
+    std::ranges::sort(ratios);
+    return ratios[ratios.size() / 2];
+}
+
 double Int8Gmacs(const HostKernels& kernels, int threads, int rounds, uint64_t steps) {
     std::vector<int32_t> sinks(threads * kCountMultiple);
     std::vector<double> done(threads);
@@ -266,6 +333,7 @@ HostUnits MeasureHostUnits(bool quick, const HostLimits& limits) {
     const int rounds = quick ? 2 : 5;
     HostUnits units;
     units.clock_ghz = ClockGhz(quick);
+    units.scalar_gops = ScalarGops(quick);
     const HostKernels* widest = nullptr;
     const std::vector<HostKernels> all = AllHostKernels();
     for (const HostKernels& kernels : all) {
@@ -275,6 +343,7 @@ HostUnits MeasureHostUnits(bool quick, const HostLimits& limits) {
         widest = widest == nullptr ? &kernels : widest;
         if (kernels.name == limits.vector_unit) {
             units.vector_bits = kernels.vector_bits;
+            units.product_gmacs = ProductGmacs(kernels, limits.threads, rounds, quick ? 5 : 500);
         }
         units.int8_gmacs = std::max(units.int8_gmacs, Int8Gmacs(kernels, limits.threads, rounds,
                                                                 quick ? 100'000 : 5'000'000));
@@ -289,6 +358,7 @@ HostUnits MeasureHostUnits(bool quick, const HostLimits& limits) {
                           });
     };
     units.core_cache_gbs = triad(24u << 10, 1);
+    units.plain_copy_ratio = PlainCopyRatio(*widest, limits.threads, quick);
     units.sustained_gbs = SustainedGbs(*widest, limits.threads, quick);
     const double least = std::sqrt(limits.triad_cached_gbs * units.sustained_gbs);
     for (uint64_t bytes = 1u << 20; bytes <= 256u << 20; bytes += bytes / 2) {

@@ -33,7 +33,12 @@ HostLimits MeasureHostLimits(bool quick, uint32_t max_vector_bits = 512);
 struct HostUnits {
     double clock_ghz = 0;      // dependent additions
     uint32_t vector_bits = 0;  // of the vectors that reached the f32 peak
+    double product_gmacs = 0;  // f32, of all threads: products of panels in the cores' own caches
     double int8_gmacs = 0;     // of all threads; 0: no instruction has them
+    double scalar_gops = 0;    // integer operations that are not vectors', of one thread
+    // Stores of whole lines that miss take so much longer than those that bypass the caches; 1.5
+    // where a copy reads the lines that it writes as well.
+    double plain_copy_ratio = 0;
     uint64_t cache_bytes = 0;  // three arrays of this size together are still served by caches
     // The mean of copies and triads in memory over a second: less than the best, because others
     // use it as well.

@@ -1,6 +1,7 @@
 // The host loops compute what they say, on every instruction set that this machine has.
 #include "tools/bench/host_limits.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -15,6 +16,11 @@ constexpr size_t kCount = 1024;
 
 struct alignas(64) Array {
     float values[kCount];
+};
+
+struct alignas(64) ProductPanels {
+    float panels[kProductFloats];
+    float tile[kProductTileFloats] = {};
 };
 
 TEST(HostKernels, LoopsComputeWhatTheySay) {
@@ -54,6 +60,15 @@ TEST(HostKernels, LoopsComputeWhatTheySay) {
         EXPECT_NEAR(sink / (12 * lanes), 500, 0.5);
         int32_t dots = 0;
         const double macs = kernels.dot(1000, &dots);
+        auto panels = std::make_unique<ProductPanels>();
+        std::fill_n(panels->panels, kProductFloats, 0.5f);
+        const double product = kernels.product(2, panels->panels, panels->tile);
+        // Each element of the tile gains a product of each row of all panels.
+        const double elements = 12 * lanes, depth = product / elements;
+        EXPECT_EQ(depth, std::round(depth));
+        for (size_t i = 0; i < kProductTileFloats; ++i) {
+            ASSERT_EQ(panels->tile[i], i < elements ? 0.25 * depth : 0) << i;
+        }
         EXPECT_TRUE(macs == 0 || macs == lanes * 12 * 4 * 1000) << macs;
     }
 }
@@ -67,6 +82,15 @@ TEST(HostLimits, QuickMeasurementGivesEveryLimit) {
         EXPECT_GT(limits.Value(limit), 0);
     }
     EXPECT_EQ(limits.Value(Limit::kNone), 0);
+}
+
+TEST(HostUnits, QuickMeasurementGivesEveryUnit) {
+    const HostUnits units = MeasureHostUnits(/*quick=*/true, MeasureHostLimits(/*quick=*/true));
+    for (const double value : {units.clock_ghz, units.product_gmacs, units.scalar_gops,
+                               units.plain_copy_ratio, units.sustained_gbs, units.cache_gbs}) {
+        EXPECT_GT(value, 0);
+    }
+    EXPECT_GE(units.vector_bits, 128U);
 }
 
 TEST(HostLimits, BestOfTakesTheBetterOfEach) {

@@ -99,10 +99,18 @@ WorkloadResult CreateSgemm(Device& device, uint32_t side);             // a mult
 WorkloadResult CreateMatrixSgemm(Device& device, uint32_t side);  // a multiple of 64
 WorkloadResult CreateMandelbrot(Device& device, uint32_t side);   // a multiple of 16
 
-// unit_workloads.cpp: chains of one function
-constexpr uint32_t kUnitChains = 4;
+// unit_workloads.cpp: chains of one function; invocations are a multiple of 256
+constexpr uint32_t kUnitChains = 8;
 constexpr uint32_t kUnitSteps = 256;
-WorkloadResult CreateExponentials(Device& device, uint32_t invocations);  // a multiple of 256
-WorkloadResult CreateDivisions(Device& device, uint32_t invocations);     // a multiple of 256
+WorkloadResult CreateExponentials(Device& device, uint32_t invocations);
+WorkloadResult CreateDivisions(Device& device, uint32_t invocations);
+constexpr uint32_t kSimpleOperations = 10;  // of a step of a chain
+WorkloadResult CreateSimpleOperations(Device& device, uint32_t invocations);
+// Dispatches with barriers between, each of workgroups that take long enough for all workers.
+constexpr uint32_t kTeamDispatches = 100;
+constexpr uint32_t kTeamSteps = 8;
+WorkloadResult CreateTeamDispatches(Device& device, uint32_t workgroups);
+// Chains of multiply-adds of so many steps, of elements that come from memory and go to it.
+WorkloadResult CreateStreamedChains(Device& device, uint32_t count, uint32_t steps);
 
 }  // namespace fornax::bench

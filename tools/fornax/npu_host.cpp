@@ -1,11 +1,14 @@
 // The host's cores run kernels as the cores of an NPU do, with another machine's words:
 //
-//   vector unit         the vector instructions, at the measured rate of fused multiply-adds
+//   vector unit         the vector instructions: simple ones as a kernel of several kinds has them,
+//                       multiply-adds as a product of matrices in a core's own caches
 //   special functions   the same instructions: what an exponential of a kernel takes
+//   scalar unit         integer operations of a loop
 //   matrix unit         the int8 dot product of four bytes a lane, if there is one
 //   scratchpad          the second level cache by size, the first by bandwidth
 //   cache               what all cores share, of the size and bandwidth that triads see
-//   launch              a submission and a dispatch of the Fornax driver
+//   DMA                 the cores' own loads and stores: a part of them waits for computation
+//   launch              a submission and a dispatch of the Fornax driver, with all of its workers
 //
 // Latencies are parts of the measured launch and bandwidths, and 0 in the description.
 #include "tools/fornax/npu_host.h"
@@ -16,10 +19,12 @@
 #include <bit>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "compiler/kernel/streamed_stores.h"
 #include "npu/description/fields.h"
 #include "npu/description/read.h"
 #include "tools/bench/device.h"
@@ -29,22 +34,75 @@
 namespace fornax::tool {
 namespace {
 
-// The median of so many runs, after some that do not count: the optimized tier comes meanwhile.
+// Medians of so many runs of each, in turns, after some that do not count: the optimized tier comes
+// meanwhile.
+Result<std::vector<double>> MedianSeconds(
+    std::span<const std::unique_ptr<bench::Workload>> workloads,
+    int runs) {
+    std::vector<std::vector<double>> seconds(workloads.size());
+    for (int run = 0; run < 2 * runs; ++run) {
+        for (size_t i = 0; i < workloads.size(); ++i) {
+            FORNAX_ASSIGN_OR_RETURN(const double of_run, workloads[i]->Run());
+            if (run >= runs) {
+                seconds[i].push_back(of_run);
+            }
+        }
+    }
+    std::vector<double> medians;
+    for (std::vector<double>& of_one : seconds) {
+        std::ranges::nth_element(of_one, of_one.begin() + runs / 2);
+        medians.push_back(of_one[runs / 2]);
+    }
+    return medians;
+}
+
 Result<double> MedianSeconds(bench::Device& device,
                              bench::WorkloadFactory create,
                              uint32_t size,
                              int runs) {
-    FORNAX_ASSIGN_OR_RETURN(const std::unique_ptr<bench::Workload> workload, create(device, size));
+    std::vector<std::unique_ptr<bench::Workload>> workloads(1);
+    FORNAX_ASSIGN_OR_RETURN(workloads[0], create(device, size));
+    FORNAX_ASSIGN_OR_RETURN(const std::vector<double> medians, MedianSeconds(workloads, runs));
+    return medians[0];
+}
+
+// A dispatch of all workers beyond what its workgroups take: as many workgroups take twice the time
+// of half as many, but for that.
+Result<double> TeamLaunchSeconds(bench::Device& device, uint32_t threads, int runs) {
+    constexpr uint32_t kOfAThread = 8;
+    std::vector<std::unique_ptr<bench::Workload>> workloads(2);
+    for (uint32_t i = 0; i < 2; ++i) {
+        FORNAX_ASSIGN_OR_RETURN(
+            workloads[i], bench::CreateTeamDispatches(device, (i + 1) * kOfAThread * threads));
+    }
+    FORNAX_ASSIGN_OR_RETURN(const std::vector<double> half_and_all, MedianSeconds(workloads, runs));
+    return std::max(0.0, (2 * half_and_all[0] - half_and_all[1]) / bench::kTeamDispatches);
+}
+
+// How much of the time of streams from and to memory passes beside computation that takes longer:
+// what more of the computation does not explain.
+Result<double> ExposedShare(bench::Device& device, uint32_t count, int runs) {
+    std::vector<std::unique_ptr<bench::Workload>> workloads(3);
+    FORNAX_ASSIGN_OR_RETURN(workloads[0], bench::CreateStreamedChains(device, count, 0));
     std::vector<double> seconds;
-    for (int run = 0; run < 2 * runs; ++run) {
-        FORNAX_ASSIGN_OR_RETURN(const double of_run, workload->Run());
-        if (run >= runs) {
-            seconds.push_back(of_run);
+    constexpr uint32_t kMostSteps = 4096;
+    for (uint32_t steps = 4; steps <= kMostSteps; steps *= 2) {
+        for (uint32_t i = 1; i < 3; ++i) {
+            workloads[i].reset();
+            FORNAX_ASSIGN_OR_RETURN(workloads[i], bench::CreateStreamedChains(
+                                                      device, count, i == 1 ? steps : 3 * steps));
+        }
+        FORNAX_ASSIGN_OR_RETURN(seconds, MedianSeconds(workloads, runs));
+        if (seconds[1] >= 2 * seconds[0]) {
+            break;
         }
     }
-    std::ranges::nth_element(seconds, seconds.begin() + runs / 2);
-    return seconds[runs / 2];
+    const double computed = (seconds[2] - seconds[1]) / 2;
+    return std::clamp((seconds[1] - computed) / seconds[0], 0.0, 1.0);
 }
+
+// Stores that miss read their line, but for those of buffers that kernels stream to.
+constexpr double kAllocatingCopyRatio = 1.2;
 
 double Rounded(double value) {
     return value == 0 ? 0 : std::stod(fmt::format("{:.3e}", value));
@@ -67,12 +125,20 @@ Result<npu::Description> MeasureHostDescription(bool quick) {
     constexpr uint32_t kDispatches = 1000;
     FORNAX_ASSIGN_OR_RETURN(const double exponentials,
                             MedianSeconds(*device, bench::CreateExponentials, chains, runs));
+    FORNAX_ASSIGN_OR_RETURN(const double operations,
+                            MedianSeconds(*device, bench::CreateSimpleOperations, chains, runs));
     FORNAX_ASSIGN_OR_RETURN(const double divisions,
                             MedianSeconds(*device, bench::CreateDivisions, chains, runs));
     FORNAX_ASSIGN_OR_RETURN(const double submission,
                             MedianSeconds(*device, bench::CreateDispatches, 1, submissions));
     FORNAX_ASSIGN_OR_RETURN(const double dispatches,
                             MedianSeconds(*device, bench::CreateDispatches, kDispatches, runs));
+    FORNAX_ASSIGN_OR_RETURN(
+        const double team_launch,
+        TeamLaunchSeconds(*device, static_cast<uint32_t>(before.threads), quick ? 5 : 51));
+    FORNAX_ASSIGN_OR_RETURN(
+        const double exposed,
+        ExposedShare(*device, (quick ? 4U << 20 : 64U << 20) / sizeof(float), quick ? 3 : 9));
 
     // Others may have taken a part of the bandwidth for a while.
     const bench::HostLimits limits = bench::BestOf(before, bench::MeasureHostLimits(quick));
@@ -95,16 +161,20 @@ Result<npu::Description> MeasureHostDescription(bool quick) {
                    .dataflow = npu::Dataflow::kBest,
                    .rate_int8 = Rounded(units.int8_gmacs / (vectors * 4 * clock))};
     // Cycles between two vectors; each function of a chain comes with one simple operation.
-    const double simple = vectors * clock / (limits.fma_all_threads_gflops / 2);
     const double functions = 1.0 * chains * bench::kUnitChains * bench::kUnitSteps;
+    const auto cycles = [&](double seconds) { return seconds * 1e9 * clock * vectors / functions; };
+    const double simple = cycles(operations) / bench::kSimpleOperations;
     const auto interval = [&](double seconds) {
-        return Rounded(std::max(0.01, seconds * 1e9 * clock * vectors / functions - simple));
+        return Rounded(std::max(0.01, cycles(seconds) - simple));
     };
+    host.scalar = {.interval = Rounded(clock / units.scalar_gops)};
     host.vector = {.units = 1,
                    .bits = units.vector_bits,
                    .simple_interval = Rounded(simple),
+                   .multiply_add_interval = Rounded(vectors * clock / units.product_gmacs),
                    .division_interval = interval(divisions)};
-    host.special = {.lanes = lanes, .interval = interval(exponentials)};
+    host.special = {
+        .lanes = lanes, .interval = interval(exponentials), .unit = npu::SpecialUnit::kVector};
     // The nearest power of two.
     const double width = std::exp2(std::round(std::log2(units.core_cache_gbs / clock)));
     host.scratchpad = {.bytes = BytesOfCoresCache(),
@@ -116,9 +186,12 @@ Result<npu::Description> MeasureHostDescription(bool quick) {
                 .port_gbs = Rounded(std::max(limits.triad_cached_gbs, units.cache_gbs) / threads),
                 .setup_ns = 0,
                 .outstanding = 1024,
-                .efficiency = 1};
+                .efficiency = 1,
+                .exposed = Rounded(exposed)};
     host.network = {.bandwidth_gbs = Rounded(units.cache_gbs), .latency_ns = 0};
-    host.cache = {.bytes = units.cache_bytes};
+    host.cache = {.bytes = units.cache_bytes,
+                  .write_allocate_bytes =
+                      units.plain_copy_ratio > kAllocatingCopyRatio ? kernel::kStreamedBytes : 0};
     const double most =
         std::max({limits.read_gbs, limits.copy_gbs, limits.triad_gbs, units.sustained_gbs});
     host.dram = {.bandwidth_gbs = Rounded(most),
@@ -127,7 +200,7 @@ Result<npu::Description> MeasureHostDescription(bool quick) {
                  .efficiency = Rounded(units.sustained_gbs / most)};
     host.host_link = {.bandwidth_gbs = Rounded(limits.copy_gbs), .latency_ns = 0};
     const double dispatch = dispatches / kDispatches;
-    host.command_processor.drain_ns = Rounded(1e9 * dispatch);
+    host.command_processor.drain_ns = Rounded(1e9 * std::max(dispatch, team_launch));
     host.command_processor.driver_us = Rounded(1e6 * std::max(0.0, submission - dispatch));
     FORNAX_RETURN_IF_ERROR(npu::CheckDescription(host));
     return host;

@@ -11,6 +11,7 @@
 #include "compiler/kernel/analysis/reread_buffers.h"
 #include "compiler/kernel/codegen/fetch_line.h"
 #include "compiler/kernel/codegen/pure_ops.h"
+#include "compiler/kernel/streamed_stores.h"
 
 namespace fornax::kernel {
 
@@ -24,9 +25,6 @@ constexpr uint64_t kPrefetchDistance = 4096;  // bytes
 
 // The distance between two workgroups' places takes so many operations at most.
 constexpr uint32_t kMostStepOperations = 24;
-
-// A buffer of this size is gone from the caches near the processor before it is read again.
-constexpr uint64_t kStreamedBytes = 32u << 20;
 
 }  // namespace
 
