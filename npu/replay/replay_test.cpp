@@ -191,7 +191,7 @@ TEST(NpuReplay, ExposedBytesPassWhileCoresWait) {
         machine.dma.exposed = exposed;
         return static_cast<double>(Replayed(machine, {{.work = dispatch}}).total);
     };
-    // Of computation there is only what moves 22,400 bytes between eight banks of 16 and the units.
+    // Moving 22,400 bytes between eight banks of 16 and the units is all of the computation.
     EXPECT_NEAR(total(0.25), total(0), 3);
     EXPECT_NEAR(total(1) - total(0), 22'400 / 128, 10);
     // 16,000 cycles of computation hide 5,600 of 22,400 bytes.
