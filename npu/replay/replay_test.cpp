@@ -193,7 +193,7 @@ TEST(NpuReplay, ExposedBytesPassWhileCoresWait) {
     };
     // Moving 22,400 bytes between eight banks of 16 and the units is all of the computation.
     EXPECT_NEAR(total(0.25), total(0), 3);
-    EXPECT_NEAR(total(1) - total(0), 22'400 / 128, 10);
+    EXPECT_NEAR(total(1) - total(0), 22'400.0 / 128, 10);
     // 16,000 cycles of computation hide 5,600 of 22,400 bytes.
     dispatch.operations.simple = 16 * 8 * 1000;
     EXPECT_GT(total(0), 16'000);
