@@ -81,7 +81,7 @@ struct KeptRecord {
     CodePlace place;
     std::string operation;
     std::string type;
-    std::string home;  // "recomputed", "one for the workgroup", "memory of each vector"
+    std::string storage;  // "recomputed", "one for the workgroup", "memory of each vector"
 };
 
 // What one basic block has the matrix unit do each time that a vector runs it.

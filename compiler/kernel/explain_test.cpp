@@ -154,7 +154,7 @@ TEST(Explain, BarriersMakeSegmentsAndKeepValues) {
     EXPECT_THAT(load.check, testing::AnyOf(AccessCheck::kProven, AccessCheck::kClamped));
     bool own_is_kept = false;
     for (const KeptRecord& kept : e.kept) {
-        own_is_kept |= kept.operation == "load_buffer" && kept.home == "memory of each vector";
+        own_is_kept |= kept.operation == "load_buffer" && kept.storage == "memory of each vector";
     }
     EXPECT_TRUE(own_is_kept);
 }

@@ -88,7 +88,7 @@ std::string Segments(const KernelExplanation& e) {
     std::vector<std::vector<std::string>> rows;
     std::vector<size_t> counts;
     for (const kernel::KeptRecord& record : e.kept) {
-        std::vector<std::string> row = {record.operation, record.type, record.home,
+        std::vector<std::string> row = {record.operation, record.type, record.storage,
                                         PlaceName(record.place)};
         const auto same = std::ranges::find(rows, row);
         if (same == rows.end()) {
@@ -221,7 +221,7 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
     for (const auto& kept : e.kept) {
         json["kept"].push_back({{"operation", kept.operation},
                                 {"type", kept.type},
-                                {"home", kept.home},
+                                {"storage", kept.storage},
                                 {"place", PlaceToJson(kept.place)}});
     }
     for (const auto& construct : e.constructs) {

@@ -97,7 +97,9 @@ class RegionsOf {
           regions_(kernel_, shapes_, level_) {}
 
     const Regions& get() const { return regions_; }
-    Regions::Home StoredHome() const { return regions_.home(StoredValues(kernel_).back()); }
+    Regions::Storage StorageOfStored() const {
+        return regions_.storage(StoredValues(kernel_).back());
+    }
 
   private:
     const ir::Kernel kernel_;
@@ -116,13 +118,13 @@ TEST(Regions, ABarrierCuts) {
     const std::string use = "store_shared %zero, %i align(4)\nbarrier\n" + Stores({"v"});
     EXPECT_EQ(RegionsOf(load + use).get().num_segments(), 2u);
     // What was loaded is kept, what is cheap is computed again.
-    EXPECT_EQ(RegionsOf(load + use).StoredHome(), Regions::Home::kSubgroupSlot);
-    EXPECT_EQ(RegionsOf(sum + use).StoredHome(), Regions::Home::kRecomputed);
-    EXPECT_EQ(
-        RegionsOf("store_shared %zero, %i align(4)\nbarrier\n" + load + Stores({"v"})).StoredHome(),
-        Regions::Home::kSegment);
-    EXPECT_EQ(RegionsOf("%v:i32 = iadd %group, %n\n" + use).StoredHome(),
-              Regions::Home::kWorkgroup);
+    EXPECT_EQ(RegionsOf(load + use).StorageOfStored(), Regions::Storage::kSubgroupSlot);
+    EXPECT_EQ(RegionsOf(sum + use).StorageOfStored(), Regions::Storage::kRecomputed);
+    EXPECT_EQ(RegionsOf("store_shared %zero, %i align(4)\nbarrier\n" + load + Stores({"v"}))
+                  .StorageOfStored(),
+              Regions::Storage::kSegment);
+    EXPECT_EQ(RegionsOf("%v:i32 = iadd %group, %n\n" + use).StorageOfStored(),
+              Regions::Storage::kWorkgroup);
 }
 
 }  // namespace

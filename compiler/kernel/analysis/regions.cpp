@@ -80,7 +80,7 @@ Regions::Regions(const ir::Kernel& kernel,
       shapes_(shapes),
       workgroup_level_(workgroup_level),
       steps_(kernel.num_blocks()),
-      homes_(kernel.num_values(), Home::kSegment),
+      storages_(kernel.num_values(), Storage::kSegment),
       segment_of_(kernel.num_values(), kNoSegment) {
     PlanBlock(kernel.body);
     for (uint32_t i = 0; i < segments_.size(); ++i) {
@@ -108,8 +108,9 @@ bool Regions::Hoistable(const ir::Instruction& inst) const {
             return false;
         }
     }
-    return std::all_of(inst.operands.begin(), inst.operands.end(),
-                       [&](ir::ValueId operand) { return home(operand) == Home::kWorkgroup; });
+    return std::all_of(inst.operands.begin(), inst.operands.end(), [&](ir::ValueId operand) {
+        return storage(operand) == Storage::kWorkgroup;
+    });
 }
 
 void Regions::PlanBlock(ir::BlockId block) {
@@ -128,16 +129,17 @@ void Regions::PlanBlock(ir::BlockId block) {
         }
         return segments_.back();
     };
-    auto home_of_merged = [&](std::span<const ir::ValueId> values) {
+    auto storage_of_merged = [&](std::span<const ir::ValueId> values) {
         for (ir::ValueId value : values) {
             const Shape& shape = shapes_.shape(value);
-            homes_[value.index] =
-                shape.scalar() && shape.workgroup ? Home::kWorkgroup : Home::kSubgroupSlot;
+            storages_[value.index] =
+                shape.scalar() && shape.workgroup ? Storage::kWorkgroup : Storage::kSubgroupSlot;
         }
     };
     auto all_workgroup = [&](std::span<const ir::ValueId> values) {
-        return std::all_of(values.begin(), values.end(),
-                           [&](ir::ValueId value) { return home(value) == Home::kWorkgroup; });
+        return std::all_of(values.begin(), values.end(), [&](ir::ValueId value) {
+            return storage(value) == Storage::kWorkgroup;
+        });
     };
     for (ir::InstId id : kernel_.block(block).insts) {
         const ir::Instruction& inst = kernel_.inst(id);
@@ -147,8 +149,8 @@ void Regions::PlanBlock(ir::BlockId block) {
         }
         if (workgroup_level_[id.index]) {
             if (inst.op == Op::kLoop) {
-                home_of_merged(kernel_.block(inst.blocks[0]).params);
-                home_of_merged(kernel_.block(inst.blocks[1]).params);
+                storage_of_merged(kernel_.block(inst.blocks[0]).params);
+                storage_of_merged(kernel_.block(inst.blocks[1]).params);
                 if (!all_workgroup(inst.operands) ||
                     !all_workgroup(kernel_.block(inst.blocks[0]).params)) {
                     segment().items.push_back({SegmentItem::Kind::kTransfer, id});
@@ -156,7 +158,7 @@ void Regions::PlanBlock(ir::BlockId block) {
             } else if (inst.op != Op::kScope && !all_workgroup(inst.operands)) {
                 segment().items.push_back({SegmentItem::Kind::kCondition, id});
             }
-            home_of_merged(inst.results);
+            storage_of_merged(inst.results);
             open = false;
             steps.push_back({Step::Kind::kConstruct, id, 0});
             for (ir::BlockId child : inst.blocks) {
@@ -187,7 +189,7 @@ void Regions::PlanBlock(ir::BlockId block) {
         }
         if (Hoistable(inst)) {
             for (ir::ValueId result : inst.results) {
-                homes_[result.index] = Home::kWorkgroup;
+                storages_[result.index] = Storage::kWorkgroup;
             }
             Step step{Step::Kind::kHoisted, id, 0};
             if (open) {
@@ -238,31 +240,31 @@ void Regions::Use(ir::ValueId value, uint32_t segment) {
     if (shapes_.shape(value).has_rows()) {
         Use(shapes_.shape(value).stride, segment);
     }
-    Home& home = homes_[value.index];
-    if (home == Home::kWorkgroup || segment_of_[value.index] == segment) {
+    Storage& storage = storages_[value.index];
+    if (storage == Storage::kWorkgroup || segment_of_[value.index] == segment) {
         return;
     }
     segments_[segment].imports.push_back(value);
-    if (home != Home::kSegment) {
+    if (storage != Storage::kSegment) {
         return;
     }
     const ir::Instruction* inst = kernel_.Definition(value);
     if (inst && (inst->op == Op::kBuffer || inst->op == Op::kBufferFrom)) {
         // A descriptor is looked up again: only what it is made of needs a place.
-        home = Home::kRecomputed;
+        storage = Storage::kRecomputed;
         for (ir::ValueId operand : inst->operands) {
             Use(operand, segment);
         }
         return;
     }
     if (RecomputeCost(value, 0) <= kRecomputeBudget) {
-        home = Home::kRecomputed;
+        storage = Storage::kRecomputed;
         // Everything it is made of is recomputed with it.
         KeepOperandsOfRecomputed(value, segment);
         return;
     }
     const Shape& shape = shapes_.shape(value);
-    home = shape.scalar() && shape.workgroup ? Home::kWorkgroupSlot : Home::kSubgroupSlot;
+    storage = shape.scalar() && shape.workgroup ? Storage::kWorkgroupSlot : Storage::kSubgroupSlot;
 }
 
 void Regions::KeepOperandsOfRecomputed(ir::ValueId value, uint32_t segment) {
@@ -271,17 +273,18 @@ void Regions::KeepOperandsOfRecomputed(ir::ValueId value, uint32_t segment) {
         if (shapes_.shape(operand).has_rows()) {
             Use(shapes_.shape(operand).stride, segment);
         }
-        if (homes_[operand.index] != Home::kSegment) {
+        if (storages_[operand.index] != Storage::kSegment) {
             continue;
         }
-        homes_[operand.index] = Home::kRecomputed;
+        storages_[operand.index] = Storage::kRecomputed;
         KeepOperandsOfRecomputed(operand, segment);
     }
 }
 
 uint32_t Regions::RecomputeCost(ir::ValueId value, uint32_t depth) const {
-    if (homes_[value.index] == Home::kWorkgroup || homes_[value.index] == Home::kSubgroupSlot ||
-        homes_[value.index] == Home::kWorkgroupSlot) {
+    if (storages_[value.index] == Storage::kWorkgroup ||
+        storages_[value.index] == Storage::kSubgroupSlot ||
+        storages_[value.index] == Storage::kWorkgroupSlot) {
         return 0;
     }
     const ir::Instruction* inst = kernel_.Definition(value);

@@ -47,7 +47,7 @@ struct Step {
 
 class Regions {
   public:
-    enum class Home : uint8_t {
+    enum class Storage : uint8_t {
         kSegment,        // lives inside one segment
         kWorkgroup,      // a scalar outside the segments
         kRecomputed,     // emitted anew in each segment that uses it
@@ -64,7 +64,7 @@ class Regions {
     }
     const Segment& segment(uint32_t index) const { return segments_[index]; }
     uint32_t num_segments() const { return static_cast<uint32_t>(segments_.size()); }
-    Home home(ir::ValueId value) const { return homes_[value.index]; }
+    Storage storage(ir::ValueId value) const { return storages_[value.index]; }
     // The segment that defines the value, UINT32_MAX if none does.
     uint32_t segment_of(ir::ValueId value) const { return segment_of_[value.index]; }
     // Invocations may return in one segment while later ones run: the mask lives across segments.
@@ -84,7 +84,7 @@ class Regions {
     const std::vector<bool>& workgroup_level_;
     std::vector<std::vector<Step>> steps_;
     std::vector<Segment> segments_;
-    std::vector<Home> homes_;
+    std::vector<Storage> storages_;
     std::vector<uint32_t> segment_of_;
     bool keeps_mask_ = false;
     bool returns_inside_ = false;

@@ -363,8 +363,9 @@ uint32_t ControlEmitter::SubgroupsWithWork(const Segment& segment) const {
             return code_.subgroups;
         }
         for (ir::ValueId result : inst.results) {
-            const Regions::Home home = regions_.home(result);
-            if (home == Regions::Home::kWorkgroupSlot || home == Regions::Home::kSubgroupSlot) {
+            const Regions::Storage storage = regions_.storage(result);
+            if (storage == Regions::Storage::kWorkgroupSlot ||
+                storage == Regions::Storage::kSubgroupSlot) {
                 return code_.subgroups;
             }
         }

@@ -13,7 +13,7 @@ namespace fornax::kernel {
 using ir::Op;
 using llvm::BasicBlock;
 using llvm::Value;
-using Home = Regions::Home;
+using Storage = Regions::Storage;
 
 void Emitter::EmitWorkgroupBlock(ir::BlockId block) {
     code_.epoch = 0;
@@ -55,7 +55,7 @@ void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
     BasicBlock* merge = code_.constructs.back().merge;
     auto condition = [&]() -> Value* {
         ir::ValueId operand = inst.operands[0];
-        if (regions_.home(operand) == Home::kWorkgroup) {
+        if (regions_.storage(operand) == Storage::kWorkgroup) {
             return values_.Raw(operand);
         }
         llvm::AllocaInst* kept = conditions_[id.index];
@@ -102,24 +102,24 @@ void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
             spills_.ShareLoopSlots(inst);
             std::span<const ir::ValueId> params = kernel_.block(inst.blocks[0]).params;
             for (size_t i = 0; i < params.size(); ++i) {
-                if (regions_.home(params[i]) == Home::kWorkgroup &&
-                    regions_.home(inst.operands[i]) == Home::kWorkgroup) {
-                    spills_.StoreHome(params[i], values_.Convert(inst.operands[i], params[i]));
+                if (regions_.storage(params[i]) == Storage::kWorkgroup &&
+                    regions_.storage(inst.operands[i]) == Storage::kWorkgroup) {
+                    spills_.StoreSlot(params[i], values_.Convert(inst.operands[i], params[i]));
                 }
             }
             builder_.CreateBr(header);
             builder_.SetInsertPoint(header);
             for (ir::ValueId param : params) {
-                if (regions_.home(param) == Home::kWorkgroup) {
-                    values_.Set(param, spills_.LoadHome(param));
+                if (regions_.storage(param) == Storage::kWorkgroup) {
+                    values_.Set(param, spills_.LoadSlot(param));
                 }
             }
             EmitWorkgroupBlock(inst.blocks[0]);
             code_.BranchTo(continuing);
             builder_.SetInsertPoint(continuing);
             for (ir::ValueId param : kernel_.block(inst.blocks[1]).params) {
-                if (regions_.home(param) == Home::kWorkgroup) {
-                    values_.Set(param, spills_.LoadHome(param));
+                if (regions_.storage(param) == Storage::kWorkgroup) {
+                    values_.Set(param, spills_.LoadSlot(param));
                 }
             }
             EmitWorkgroupBlock(inst.blocks[1]);
@@ -130,8 +130,8 @@ void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
     code_.constructs.pop_back();
     builder_.SetInsertPoint(merge);
     for (ir::ValueId result : inst.results) {
-        if (regions_.home(result) == Home::kWorkgroup) {
-            values_.Set(result, spills_.LoadHome(result));
+        if (regions_.storage(result) == Storage::kWorkgroup) {
+            values_.Set(result, spills_.LoadSlot(result));
         }
     }
 }
@@ -166,9 +166,9 @@ void Emitter::EmitWorkgroupTerminator(ir::InstId id) {
     std::span<const ir::ValueId> into;
     TransferTargets(id, into);
     for (size_t i = 0; i < inst.operands.size(); ++i) {
-        if (regions_.home(into[i]) == Home::kWorkgroup &&
-            regions_.home(inst.operands[i]) == Home::kWorkgroup) {
-            spills_.StoreHome(into[i], values_.Convert(inst.operands[i], into[i]));
+        if (regions_.storage(into[i]) == Storage::kWorkgroup &&
+            regions_.storage(inst.operands[i]) == Storage::kWorkgroup) {
+            spills_.StoreSlot(into[i], values_.Convert(inst.operands[i], into[i]));
         }
     }
     switch (inst.op) {
@@ -443,14 +443,14 @@ void Emitter::EmitTransfer(ir::InstId id) {
         values.push_back(values_.Convert(inst.operands[i], into[i]));
     }
     for (size_t i = 0; i < into.size(); ++i) {
-        if (regions_.home(into[i]) == Home::kWorkgroup &&
-            regions_.home(inst.operands[i]) == Home::kWorkgroup) {
+        if (regions_.storage(into[i]) == Storage::kWorkgroup &&
+            regions_.storage(inst.operands[i]) == Storage::kWorkgroup) {
             continue;  // copied at workgroup level
         }
         if (spills_.SlotOwner(into[i]) == spills_.SlotOwner(inst.operands[i])) {
             continue;  // already there
         }
-        spills_.StoreHome(into[i], values[i]);
+        spills_.StoreSlot(into[i], values[i]);
     }
 }
 

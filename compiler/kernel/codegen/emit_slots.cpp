@@ -9,15 +9,15 @@ namespace fornax::kernel {
 using ir::Op;
 using llvm::BasicBlock;
 using llvm::Value;
-using Home = Regions::Home;
+using Storage = Regions::Storage;
 
 void SpillSlots::Begin(const Segment& segment) {
     segment_ = &segment;
     imported_ = 0;
 }
 
-// Values come from their homes where the first item needs them, so that they wait in memory rather
-// than in registers.
+// Values come from their spill slots where the first item needs them, so that they wait in memory
+// rather than in registers.
 void SpillSlots::ImportUntil(size_t end) {
     while (imported_ < end) {
         Import(segment_->imports[imported_++]);
@@ -31,17 +31,17 @@ void SpillSlots::Import(ir::ValueId value) {
     if (shapes_.shape(value).has_rows()) {
         Import(shapes_.shape(value).stride);
     }
-    switch (regions_.home(value)) {
-        case Home::kWorkgroup:
+    switch (regions_.storage(value)) {
+        case Storage::kWorkgroup:
             return;
-        case Home::kSegment:
-            assert(false && "a value of another segment has no home");
+        case Storage::kSegment:
+            assert(false && "a value of another segment has no spill slot");
             return;
-        case Home::kWorkgroupSlot:
-        case Home::kSubgroupSlot:
-            values_.Set(value, LoadHome(value));
+        case Storage::kWorkgroupSlot:
+        case Storage::kSubgroupSlot:
+            values_.Set(value, LoadSlot(value));
             return;
-        case Home::kRecomputed: {
+        case Storage::kRecomputed: {
             const ir::Instruction& inst = *kernel_.Definition(value);
             for (ir::ValueId operand : inst.operands) {
                 Import(operand);
@@ -53,9 +53,9 @@ void SpillSlots::Import(ir::ValueId value) {
 }
 
 void SpillSlots::KeepAcrossSegments(ir::ValueId value) {
-    Home home = regions_.home(value);
-    if (home == Home::kWorkgroupSlot || home == Home::kSubgroupSlot) {
-        StoreHome(value, values_.Raw(value));
+    Storage storage = regions_.storage(value);
+    if (storage == Storage::kWorkgroupSlot || storage == Storage::kSubgroupSlot) {
+        StoreSlot(value, values_.Raw(value));
     }
 }
 
@@ -69,7 +69,7 @@ int64_t SpillSlots::LastUse(ir::BlockId block, ir::ValueId value) const {
         bool used =
             std::find(inst.operands.begin(), inst.operands.end(), value) != inst.operands.end();
         if (used && std::any_of(inst.results.begin(), inst.results.end(), [&](ir::ValueId result) {
-                return regions_.home(result) == Home::kRecomputed;
+                return regions_.storage(result) == Storage::kRecomputed;
             })) {
             return INT64_MAX;
         }
@@ -102,8 +102,8 @@ void SpillSlots::ShareLoopSlots(const ir::Instruction& loop) {
     auto may_share = [&](ir::ValueId value, ir::ValueId owner) {
         // A scalar may be a stride, whose uses are not all operands.
         return !slot_owner_[value.index].valid() && shapes_.shape(value).varying() &&
-               regions_.home(value) == Home::kSubgroupSlot &&
-               regions_.home(owner) == Home::kSubgroupSlot &&
+               regions_.storage(value) == Storage::kSubgroupSlot &&
+               regions_.storage(owner) == Storage::kSubgroupSlot &&
                values_.RawType(value) == values_.RawType(owner);
     };
     const std::vector<ir::InstId>& insts = kernel_.block(loop.blocks[0]).insts;
@@ -141,10 +141,10 @@ uint32_t SpillSlots::SlotOwner(ir::ValueId value) const {
 Value* SpillSlots::SlotPointer(ir::ValueId value) {
     Slot& slot = slots_[SlotOwner(value)];
     llvm::Type* type = values_.RawType(value);
-    bool per_subgroup = regions_.home(value) == Home::kSubgroupSlot && code_.subgroups > 1;
+    bool per_subgroup = regions_.storage(value) == Storage::kSubgroupSlot && code_.subgroups > 1;
     if (!per_subgroup) {
         if (!slot.alloca) {
-            slot.alloca = code_.NewAlloca(type, "home");
+            slot.alloca = code_.NewAlloca(type, "spill");
         }
         return slot.alloca;
     }
@@ -161,7 +161,7 @@ Value* SpillSlots::SlotPointer(ir::ValueId value) {
     return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), code_.scratch, offset);
 }
 
-Value* SpillSlots::LoadHome(ir::ValueId value) {
+Value* SpillSlots::LoadSlot(ir::ValueId value) {
     auto* load =
         builder_.CreateAlignedLoad(values_.RawType(value), SlotPointer(value), llvm::Align(4));
     if (!slots_[SlotOwner(value)].alloca) {
@@ -171,7 +171,7 @@ Value* SpillSlots::LoadHome(ir::ValueId value) {
     return load;
 }
 
-void SpillSlots::StoreHome(ir::ValueId value, Value* raw) {
+void SpillSlots::StoreSlot(ir::ValueId value, Value* raw) {
     auto* store = builder_.CreateAlignedStore(raw, SlotPointer(value), llvm::Align(4));
     if (!slots_[SlotOwner(value)].alloca) {
         store->setMetadata(llvm::LLVMContext::MD_alias_scope, code_.scopes[2]);

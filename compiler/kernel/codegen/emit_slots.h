@@ -28,8 +28,8 @@ class SpillSlots : FunctionPart {
     void ImportAll() { ImportUntil(segment_->imports.size()); }
     void Import(ir::ValueId value);
     void KeepAcrossSegments(ir::ValueId value);
-    llvm::Value* LoadHome(ir::ValueId value);
-    void StoreHome(ir::ValueId value, llvm::Value* raw);
+    llvm::Value* LoadSlot(ir::ValueId value);
+    void StoreSlot(ir::ValueId value, llvm::Value* raw);
     void ShareLoopSlots(const ir::Instruction& loop);
     uint32_t SlotOwner(ir::ValueId value) const;
     llvm::Value* KeptMaskPointer();

@@ -367,7 +367,7 @@ void ValueCode::EmitOperation(const ir::Instruction& inst) {
     const Shape& shape = shapes_.shape(inst.results[0]);
     const bool scalar = shape.scalar();
     if (!code_.compact && address_only_[inst.results[0].index] && !scalar && code_.lanes > 1 &&
-        regions_.home(inst.results[0]) == Regions::Home::kSegment) {
+        regions_.storage(inst.results[0]) == Regions::Storage::kSegment) {
         Set(inst.results[0], nullptr);
         held_[inst.results[0].index].late = true;
         return;

@@ -8,7 +8,7 @@
 namespace fornax::kernel {
 
 using ir::Op;
-using Home = Regions::Home;
+using Storage = Regions::Storage;
 
 namespace {
 
@@ -17,16 +17,16 @@ size_t OffsetOperand(const ir::Instruction& inst, const ir::Kernel& kernel) {
     return !inst.operands.empty() && kernel.type(inst.operands[0]) == ir::Type::kBuffer ? 1 : 0;
 }
 
-const char* HomeName(Home home) {
-    switch (home) {
-        case Home::kRecomputed:
+const char* StorageName(Storage storage) {
+    switch (storage) {
+        case Storage::kRecomputed:
             return "recomputed";
-        case Home::kWorkgroupSlot:
+        case Storage::kWorkgroupSlot:
             return "one for the workgroup";
-        case Home::kSubgroupSlot:
+        case Storage::kSubgroupSlot:
             return "memory of each vector";
-        case Home::kSegment:
-        case Home::kWorkgroup:
+        case Storage::kSegment:
+        case Storage::kWorkgroup:
             break;
     }
     return "registers";
@@ -106,8 +106,8 @@ void ExplainRecorder::Begin() {
     }
     for (uint32_t i = 0; i < kernel_.num_values(); ++i) {
         const ir::ValueId value{i};
-        const Home home = regions_.home(value);
-        if (home == Home::kSegment || home == Home::kWorkgroup) {
+        const Storage storage = regions_.storage(value);
+        if (storage == Storage::kSegment || storage == Storage::kWorkgroup) {
             continue;
         }
         const ir::Instruction* definition = kernel_.Definition(value);
@@ -115,7 +115,7 @@ void ExplainRecorder::Begin() {
         kept.place.word = definition ? definition->origin : 0;
         kept.operation = definition ? ir::InfoOf(definition->op).text : "carried by a loop";
         kept.type = ir::TypeName(kernel_.type(value));
-        kept.home = HomeName(home);
+        kept.storage = StorageName(storage);
     }
 }
 

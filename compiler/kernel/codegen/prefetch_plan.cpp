@@ -6,7 +6,7 @@
 namespace fornax::kernel {
 
 using ir::Op;
-using Home = Regions::Home;
+using Storage = Regions::Storage;
 
 namespace {
 
@@ -171,7 +171,7 @@ bool PrefetchPlan::Compute(ir::ValueId value, Round& round, uint32_t depth) cons
         !Compute(shapes_.shape(value).stride, round, depth + 1)) {
         return false;
     }
-    if (regions_.home(value) == Home::kWorkgroup && !depends_[value.index]) {
+    if (regions_.storage(value) == Storage::kWorkgroup && !depends_[value.index]) {
         return true;
     }
     const ir::Instruction* inst = kernel_.Definition(value);

@@ -8,7 +8,7 @@
 namespace fornax::kernel {
 
 using ir::Op;
-using Home = Regions::Home;
+using Storage = Regions::Storage;
 
 namespace {
 
@@ -67,7 +67,7 @@ bool SegmentLayouts::TreeMayDiffer(ir::InstId id) const {
         return false;
     }
     for (ir::ValueId result : inst.results) {
-        if (regions_.home(result) == Home::kSubgroupSlot) {
+        if (regions_.storage(result) == Storage::kSubgroupSlot) {
             return false;
         }
     }
@@ -132,7 +132,7 @@ bool SegmentLayouts::RecomputeTree(ir::InstId id, uint32_t segment, Layout& layo
     }
     for (ir::ValueId result : inst.results) {
         // Both maps have to hold what other segments take from here in the same form.
-        if (regions_.home(result) == Home::kWorkgroupSlot &&
+        if (regions_.storage(result) == Storage::kWorkgroupSlot &&
             (!shapes_.shape(result).uniform() || !layout.shapes->shape(result).uniform())) {
             return false;
         }
@@ -158,8 +158,8 @@ bool SegmentLayouts::RecomputeValue(ir::ValueId value,
     if (shape.has_rows() && !RecomputeValue(shape.stride, segment, layout, depth + 1)) {
         return false;
     }
-    const Home home = regions_.home(value);
-    const bool one = home == Home::kWorkgroup || home == Home::kWorkgroupSlot;
+    const Storage storage = regions_.storage(value);
+    const bool one = storage == Storage::kWorkgroup || storage == Storage::kWorkgroupSlot;
     if (one && shapes_.shape(value).uniform()) {
         return shape.uniform();
     }

@@ -195,8 +195,9 @@ Status Atomics::GuardedAtomic(const Inst& inst) {
     Value& value = code_.frame->values.at(inst.result);
     value.scalars = kernel_.inst(branch).results;
     value.block = before;
-    if (auto home = code_.frame->homes.find(inst.result); home != code_.frame->homes.end()) {
-        values_.StoreHome(value, home->second);
+    if (auto slots = code_.frame->spill_slots.find(inst.result);
+        slots != code_.frame->spill_slots.end()) {
+        values_.StoreSpilled(value, slots->second);
     }
     return OkStatus();
 }

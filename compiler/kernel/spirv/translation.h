@@ -47,7 +47,7 @@ struct Frame {
     std::unordered_map<uint32_t, std::vector<Value>> older;
     // Values that were given a spill slot to be used outside their scope: locals by id, in the
     // order of VisitIds.
-    std::unordered_map<uint32_t, std::vector<uint32_t>> homes;
+    std::unordered_map<uint32_t, std::vector<uint32_t>> spill_slots;
     std::unordered_map<uint32_t, std::vector<uint32_t>> phi_locals;
     std::unordered_set<uint32_t> translated;  // labels of blocks
     std::vector<uint32_t> path;               // labels that lead to the block being translated

@@ -275,7 +275,7 @@ Result<ir::Kernel> Translator::TranslateEntryPoint(const Inst& entry_point) {
     code_.call_stack.push_back(function->id);
     FORNAX_RETURN_IF_ERROR(control_.From(0, function->entry_label));
     code_.frame = nullptr;
-    values_.InsertHomeStores();
+    values_.InsertSpillStores();
     // Nobody can tell how many quads run together, so they may be as many as registers like.
     constexpr uint32_t kLanesOfQuads = 16;
     if (code_.sees_quads && !code_.sees_subgroups) {

@@ -162,8 +162,9 @@ Status Values::SetValue(const Inst& inst, Value value) {
     auto [it, inserted] = code_.frame->values.try_emplace(inst.result);
     if (!inserted) {
         // The block is translated again. If its value is used elsewhere, this one is, too.
-        if (auto home = code_.frame->homes.find(inst.result); home != code_.frame->homes.end()) {
-            StoreHome(value, home->second);
+        if (auto slots = code_.frame->spill_slots.find(inst.result);
+            slots != code_.frame->spill_slots.end()) {
+            StoreSpilled(value, slots->second);
         } else {
             code_.frame->older[inst.result].push_back(it->second);
         }

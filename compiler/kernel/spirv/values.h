@@ -1,5 +1,5 @@
 // What SPIR-V's ids are: results of instructions, constants, variables of module scope. A value
-// that is used outside of the IR block that makes it gets a spill slot (homes.cpp).
+// that is used outside of the IR block that makes it gets a spill slot (spill_slots.cpp).
 #pragma once
 
 #include <map>
@@ -29,8 +29,8 @@ class Values : TranslationPart {
     Status DefinePointer(const Inst& inst, Pointer pointer);
     Status DefineLarge(const Inst& inst, Pointer place);
     bool HasLargeValue(uint32_t id) const;
-    void StoreHome(const Value& definition, const std::vector<uint32_t>& homes);
-    void InsertHomeStores();
+    void StoreSpilled(const Value& definition, const std::vector<uint32_t>& slots);
+    void InsertSpillStores();
 
   private:
     Status SetValue(const Inst& inst, Value value);
@@ -38,12 +38,12 @@ class Values : TranslationPart {
 
     PlaceAccess& access_;
     Variables& variables_;
-    // Stores of values to their homes, by the IR block that makes the value.
-    struct HomeStore {
+    // Stores of values to their spill slots, by the IR block that makes the value.
+    struct SpillStore {
         ir::ValueId value;
         uint32_t local = 0;
     };
-    std::map<uint32_t, std::vector<HomeStore>> home_stores_;
+    std::map<uint32_t, std::vector<SpillStore>> spill_stores_;
 };
 
 }  // namespace fornax::kernel::spirv

@@ -1,4 +1,4 @@
-// Homes in private memory for values that are used outside of the IR block that makes them.
+// Spill slots in private memory for values that are used outside of the IR block that makes them.
 #include "compiler/kernel/spirv/values.h"
 
 namespace fornax::kernel::spirv {
@@ -33,16 +33,16 @@ void VisitIds(Value& value, Visit&& visit) {
 // stored to private memory where it is made and loaded here; PromoteLocals makes it a result of the
 // constructs.
 Value Values::Rescue(uint32_t id, const Value& value) {
-    auto [it, is_new] = code_.frame->homes.try_emplace(id);
+    auto [it, is_new] = code_.frame->spill_slots.try_emplace(id);
     if (is_new) {
         Value copy = value;
         VisitIds(copy, [&](ir::ValueId& scalar) {
             it->second.push_back(NewLocal(kernel_.type(scalar)));
         });
         for (const Value& definition : code_.frame->older[id]) {
-            StoreHome(definition, it->second);
+            StoreSpilled(definition, it->second);
         }
-        StoreHome(value, it->second);
+        StoreSpilled(value, it->second);
     }
     Value loaded = value;
     size_t index = 0;
@@ -50,24 +50,24 @@ Value Values::Rescue(uint32_t id, const Value& value) {
     return loaded;
 }
 
-void Values::StoreHome(const Value& definition, const std::vector<uint32_t>& homes) {
+void Values::StoreSpilled(const Value& definition, const std::vector<uint32_t>& slots) {
     Value copy = definition;
     size_t index = 0;
     VisitIds(copy, [&](ir::ValueId& scalar) {
-        home_stores_[definition.block.index].push_back({scalar, homes[index++]});
+        spill_stores_[definition.block.index].push_back({scalar, slots[index++]});
     });
 }
 
 // Behind the definition, or first of all in the block where it is made in an enclosing one.
-void Values::InsertHomeStores() {
-    for (auto& [block, stores] : home_stores_) {
-        std::unordered_map<uint32_t, std::vector<HomeStore>> by_inst;
-        for (const HomeStore& store : stores) {
+void Values::InsertSpillStores() {
+    for (auto& [block, stores] : spill_stores_) {
+        std::unordered_map<uint32_t, std::vector<SpillStore>> by_inst;
+        for (const SpillStore& store : stores) {
             by_inst[kernel_.value(store.value).inst.index].push_back(store);
         }
         std::vector<ir::InstId> first;
         std::vector<ir::InstId> behind;
-        auto append = [&](std::vector<ir::InstId>& insts, const HomeStore& store) {
+        auto append = [&](std::vector<ir::InstId>& insts, const SpillStore& store) {
             const ir::Type i32 = ir::Type::kI32;
             ir::InstId zero = kernel_.NewInst(ir::Op::kConst, {}, {&i32, 1});
             ir::ValueId operands[] = {kernel_.inst(zero).results[0], store.value};
@@ -82,12 +82,12 @@ void Values::InsertHomeStores() {
             if (it == by_inst.end()) {
                 continue;
             }
-            for (const HomeStore& store : it->second) {
+            for (const SpillStore& store : it->second) {
                 append(behind, store);
             }
             by_inst.erase(it);
         }
-        for (const HomeStore& store : stores) {
+        for (const SpillStore& store : stores) {
             if (by_inst.count(kernel_.value(store.value).inst.index)) {
                 append(first, store);
             }
