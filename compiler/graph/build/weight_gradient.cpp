@@ -112,14 +112,12 @@ double OperationsOf(Val gradient, Val x, const SpatialWindow& window) {
     return operations;
 }
 
-// [batch, channels, rows, columns] as [places, channels], image by image.
-std::vector<Val> PlacesOfImages(Val value) {
-    const Val places = Flatten(Permute(value, {0, 2, 3, 1}), 1, 3);
-    std::vector<Val> images;
-    for (int64_t image = 0; image < *value.dim(0).constant(); ++image) {
-        images.push_back(Select(places, 0, image));
-    }
-    return images;
+// A matrix in three parts, so that it lies in memory.
+Val InMemory(Val matrix, int64_t rows) {
+    const int64_t third = rows / 3;
+    return Concat({SliceAxis(matrix, 0, 0, third), SliceAxis(matrix, 0, third, third),
+                   SliceAxis(matrix, 0, 2 * third, rows - 2 * third)},
+                  0);
 }
 
 }  // namespace
@@ -222,7 +220,8 @@ std::optional<Val> WindowCopyWeightGradient(Val gradient, Val x, const SpatialWi
     }
     // [places, channels, taps]: what the product writes is the gradient as it is.
     const Val windows = Flatten(Stack(taps, 2), 1, 3);
-    const Val g = Concat(PlacesOfImages(gradient), 0);
+    const Val g = InMemory(Flatten(Permute(gradient, {0, 2, 3, 1}), 0, 3),
+                           planes->batch * rows.result * columns.result);
     const Val product = Contract(g, windows, "po,pn->on", ElementType::kF32);
     return Reshape(product, Shape{gradient.dim(1), x.dim(1), rows.taps, columns.taps});
 }

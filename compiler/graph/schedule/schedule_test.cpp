@@ -137,6 +137,26 @@ TEST(Schedule, WindowsOfSmallImagesAreCopied) {
     EXPECT_FALSE(IsWindowCopyFaster(g, x, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}));
 }
 
+// Copies do not take a kernel for each image.
+TEST(Schedule, CopiedWindowsOfManyImagesTakeAsManySteps) {
+    std::vector<size_t> steps;
+    for (const int64_t batch : {4, 64}) {
+        Graph graph;
+        Builder b(graph);
+        const Val g = b.Input("g", {ElementType::kF32, Shape{batch, 128, 4, 4}});
+        const Val x = b.Input("x", {ElementType::kF32, Shape{batch, 64, 4, 4}});
+        const std::optional<Val> y =
+            WindowCopyWeightGradient(g, x, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}});
+        ASSERT_TRUE(y);
+        graph.AddOutput("y", y->id());
+        EXPECT_EQ(ProductsOfMatricesInMemory(graph), 1);
+        const Result<Plan> plan = Schedule(graph);
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        steps.push_back(plan->steps.size());
+    }
+    EXPECT_EQ(steps[0], steps[1]);
+}
+
 // A matrix whose rows lie as weights that nobody has packed do, times a few vectors.
 TEST(Schedule, FewRowsTimesRowsOfAMatrixAreAProduct) {
     for (const int rows : {1, 3}) {
