@@ -111,6 +111,8 @@ class TakenApart(unittest.TestCase):
         x = torch.randn(4, 9)
         for function in (lambda x: x.median(1), lambda x: x.kthvalue(3, 1), lambda x: x.cummax(1),
                          lambda x: x.logcumsumexp(1), lambda x: torch.histc(x, 6, -2, 2),
+                         lambda x: torch.histc(x, 5, 1, 1), lambda x: torch.histc(x * 0 + 3, 4),
+                         lambda x: torch.histc(x.bfloat16() * 20, 100), lambda x: torch.histc(x[:, :0], 4, 2, 2),
                          lambda x: torch.histogram(x.flatten(), 5)[0],
                          lambda x: torch.searchsorted(x[0], x[1], sorter=x[0].argsort()),
                          lambda x: nn.functional.adaptive_max_pool2d(x[None], (3, 4))):
