@@ -39,6 +39,8 @@ AMBIGUOUS = {torch.topk, torch.kthvalue, torch.mode, torch.median, torch.sort, t
 OF_MATRICES = {"matrix_exp": 1e-5}
 # torch's decomposition rounds each product to 16 bits before it adds them: errors are in proportion to the greatest one.
 STEPS_OF_SUMS = {"addbmm": 1}
+# At poles, which whole numbers are, torch gives what rounding leaves of a division by zero.
+WITH_POLES = {"polygamma", "special.polygamma"}
 # Vectors have either sign, or are any of a space: torch's tests say what of them is compared.
 FACTORS = {"svd", "linalg.svd", "linalg.eigh", "linalg.eig", "svd_lowrank", "pca_lowrank"}
 
@@ -105,6 +107,10 @@ def compare(got, wanted, of_matrix=0):
         except AssertionError as error:
             return " ".join(str(error).split())
     return None
+
+
+def without_poles(values):
+    return [torch.where(value.abs() > 1e12, torch.inf, value) if value.is_floating_point() else value for value in values]
 
 
 def no_further(function, tensors, got, wanted, steps=0):
@@ -181,6 +187,8 @@ def run_sample(entry, sample):
     with torch.set_grad_enabled(training):
         run = backend(traced, copies())
     got = with_gradients(run, copies())
+    if entry.name in WITH_POLES and not tensors[0].is_floating_point():
+        got, wanted = without_poles(got), without_poles(wanted)
     difference = compare(got, wanted, OF_MATRICES.get(entry.name, 0))
     if difference is not None and not no_further(
             function, copies(), got, wanted, STEPS_OF_SUMS.get(entry.name, 0)):

@@ -92,6 +92,22 @@ class TakenApart(unittest.TestCase):
             torch._dynamo.reset()
             self.check(function, given)
 
+    def test_views_of_complex_numbers(self):
+        z = torch.randn(3, 4, dtype=torch.complex64)
+        for function in (lambda z: torch.as_strided_copy(z, (2, 2), (1, 2), 1), lambda z: z[:, :1].expand(3, 5),
+                         lambda z: torch.addbmm(z[:, :3], z[None], z.T[None], beta=0.6, alpha=0.2)):
+            torch._dynamo.reset()
+            self.check(function, z)
+
+    def test_complex_numbers_in_parts(self):
+        z = torch.randn(4, 4, dtype=torch.complex64)
+        for function in (lambda z: torch.linalg.slogdet(z).logabsdet, torch.logdet, torch.linalg.pinv,
+                         lambda z: torch.linalg.pinv(z @ z.mH, hermitian=True), lambda z: torch.logaddexp(z, z[0]),
+                         lambda z: torch.ldexp(z, z.real.round())):
+            torch._dynamo.reset()
+            compiled = torch.compile(function, backend=fornax.torch.Backend(options={"cache": False}))
+            torch.testing.assert_close(compiled(z), function(z), rtol=5e-4, atol=5e-5)
+
     def test_special_functions(self):
         x = torch.cat([torch.linspace(-4.3, 6.1, 40), torch.tensor([0.0, 1.0, -2.0, float("inf"), float("nan")])])
         functions = [torch.lgamma, torch.digamma, lambda x: torch.polygamma(2, x), torch.special.i0e, torch.special.i1,
@@ -106,6 +122,12 @@ class TakenApart(unittest.TestCase):
         x = torch.tensor([0.5, -1.0, 3.0])
         self.check(lambda x: torch.where(x > 0, x, float("nan")), x)
         self.check(lambda x: x.masked_fill(x > 2, float("nan")) + 1, x)
+
+    def test_sums_keep_their_type(self):
+        self.check(torch.addbmm, *(torch.randint(-3, 3, shape, dtype=torch.int32) for shape in ((2, 4), (3, 2, 5), (3, 5, 4))))
+        torch._dynamo.reset()
+        self.check(nn.functional.bilinear, *(torch.randint(-3, 3, shape, dtype=torch.int8)
+                                             for shape in ((4, 3), (4, 2), (5, 3, 2))))
 
     def test_orders_and_histograms(self):
         x = torch.randn(4, 9)

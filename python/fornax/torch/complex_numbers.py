@@ -312,6 +312,8 @@ _EACH = {f"aten.{name}" for name in (
     "squeeze_copy.dims", "scatter.src", "scatter_add.default", "index_copy.default", "index_add.default",
     "unfold_backward.default", "new_empty_strided.default", "copy.default",
 )}
+# These see how a tensor lies in memory, which is not how its parts do.
+_BY_STRIDES = {"aten.as_strided.default", "aten.as_strided_copy.default"}
 # The same for either part of all operands of a list, and of results that are lists.
 _LISTS = {"aten.cat.default", "aten.stack.default"}
 _PARTS = {f"aten.{name}" for name in (
@@ -409,6 +411,12 @@ class _Splitter(torch.fx.Interpreter):
         rule = _RULES.get(name)
         if rule is not None:
             return rule(*args, **kwargs)
+        if name in _BY_STRIDES:
+            whole = capture.value_of(self._node.args[0])
+            if not whole.is_contiguous() or whole.storage_offset() != 0:
+                raise Unsupported(f"{name} of complex numbers that do not lie in row-major order")
+            # The parts of an argument lie beside each other.
+            args = (_pair(args[0]).each(lambda part: part.clone(memory_format=torch.contiguous_format)), *args[1:])
         if name in _EACH or name in _LISTS:
             if name in _LISTS:
                 args = ([_pair(item) for item in args[0]], *args[1:])
@@ -441,7 +449,8 @@ class Split:
         for i, strides in enumerate(self._outputs):
             if strides is not None:
                 value = torch.view_as_complex(results[i].contiguous())
-                if value.stride() != strides and all(isinstance(stride, int) for stride in strides):
+                # Overlapping elements cannot be written one by one.
+                if value.stride() != strides and all(isinstance(stride, int) and stride != 0 for stride in strides):
                     value = torch.empty_strided(value.shape, strides, dtype=value.dtype).copy_(value)
                 results[i] = value
         return results if self._is_list else results[0]

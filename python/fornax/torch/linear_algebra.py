@@ -26,7 +26,8 @@ def linalg_det(A):
 def linalg_slogdet(A):
     lu, pivots = _factor(A)
     diagonal = lu.diagonal(dim1=-2, dim2=-1)
-    return diagonal.sign().prod(-1) * _swaps_sign(lu, pivots), diagonal.abs().log().sum(-1), lu, pivots
+    signs = diagonal.sgn() if A.is_complex() else diagonal.sign()
+    return signs.prod(-1) * _swaps_sign(lu, pivots), diagonal.abs().log().sum(-1), lu, pivots
 
 
 @own("_linalg_solve_ex")
@@ -42,24 +43,25 @@ def _pinv(A, atol, rtol, hermitian):
     if hermitian:
         values, vectors = torch.linalg.eigh(A)
         size = values.abs()
-        left, right = vectors, vectors.mT
+        left, right = vectors, vectors.mH
     else:
         left, values, right = torch.linalg.svd(A, full_matrices=False)
         size = values
     greatest = size.amax(-1, keepdim=True)
     bound = torch.maximum(atol.unsqueeze(-1), rtol.unsqueeze(-1) * greatest)
     inverse = torch.where(size > bound, values.reciprocal(), 0)
-    return (right.mT * inverse.unsqueeze(-2)) @ left.mT
+    return (right.mH * inverse.unsqueeze(-2)) @ left.mH
 
 
 def _tolerances(A, atol, rtol):
     if atol is None:
-        atol = A.new_zeros(())
+        atol = A.new_zeros((), dtype=A.dtype.to_real())
     if rtol is None:
         default = torch.finfo(A.dtype).eps * max(A.shape[-1], A.shape[-2])
         # An absolute bound that is given replaces the relative one.
         rtol = torch.where(atol > 0, 0.0, default)
-    return atol.to(A.dtype), rtol.to(A.dtype)
+    dtype = A.dtype.to_real()
+    return atol.to(dtype), rtol.to(dtype)
 
 
 @own("linalg_pinv.atol_rtol_tensor")
@@ -95,7 +97,7 @@ def trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim=1):
             operand = operand.unsqueeze(axis)
         operands.append(operand)
     product = operands[0] * operands[1] * operands[2]
-    return product.sum(sumdim) if sumdim else product
+    return product.sum(sumdim, dtype=product.dtype) if sumdim else product
 
 
 @own("dist")
@@ -105,8 +107,9 @@ def dist(self, other, p=2):
 
 @own("addbmm")
 def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
-    product = torch.bmm(batch1, batch2).sum(0)
-    if not self.dtype.is_floating_point and isinstance(alpha, float):
+    product = torch.bmm(batch1, batch2)
+    product = product.sum(0, dtype=product.dtype)
+    if not (self.dtype.is_floating_point or self.is_complex()) and isinstance(alpha, float):
         alpha, beta = int(alpha), int(beta)
     return product * alpha if beta == 0 else self * beta + product * alpha
 

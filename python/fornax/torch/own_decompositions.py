@@ -388,6 +388,8 @@ def hypot(self, other):
 
 @own("ldexp.Tensor")
 def ldexp(self, other):
+    if self.is_complex() or other.is_complex():
+        return self * torch.pow(2.0, other)
     result = torch.result_type(self, other)
     result = result if result.is_floating_point else torch.get_default_dtype()
     # In two halves, because the power alone may be out of range.

@@ -1,9 +1,17 @@
 """Graphs before they are written: without complex numbers and without checks, which are made around a run."""
 
+import math
+
 import torch
+import torch.fx.graph
 
 from . import capture, complex_numbers
 from .sizes import Unsupported
+
+# Python writes a complex number without a value as names that it does not know, and so does the code of FX graphs.
+for _name in ("inf", "nan"):
+    torch.fx.graph._register_custom_builtin(  # pylint: disable=protected-access
+        f"{_name}j", f"{_name}j = complex(0, float('{_name}'))", complex(0, getattr(math, _name)))
 
 _CHECK = torch.ops.aten._linalg_check_errors.default
 
