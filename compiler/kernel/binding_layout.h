@@ -82,7 +82,7 @@ struct DescriptorWord {
     uint32_t value = 0;
 };
 // Kernels that depend on more words are not specialized.
-inline constexpr uint32_t kMaxDecidingWords = 96;
+inline constexpr uint32_t kMaxDecidingWords = 192;
 
 struct SetLayout {
     std::vector<BindingLayout> bindings;  // sorted by binding

@@ -193,6 +193,9 @@ class ImageCode {
     }
     // The word of a descriptor, if code decides by it and the request says what it is.
     std::optional<uint32_t> KnownWord(uint32_t binding, uint64_t offset_bytes);
+    // The same of an element that is known when the kernel runs only: if all elements of a short
+    // array have that word. `offset_bytes` is of element 0.
+    std::optional<uint32_t> KnownWordOfEach(uint32_t binding, uint64_t offset_bytes);
     Id Inverse(Id scale);
     Id HalfToFloat(Id bits);
     Id FloatToHalf(Id value);

@@ -150,6 +150,22 @@ std::optional<uint32_t> ImageCode::KnownWord(uint32_t binding, uint64_t offset_b
     return std::nullopt;
 }
 
+std::optional<uint32_t> ImageCode::KnownWordOfEach(uint32_t binding, uint64_t offset_bytes) {
+    // Longer arrays are tables of all textures of a program, which differ.
+    constexpr uint32_t kMaxElements = 8;
+    const BindingLayout& layout = kernel_.bindings[binding].layout;
+    if (layout.count > kMaxElements) {
+        return std::nullopt;
+    }
+    std::optional<uint32_t> common = KnownWord(binding, offset_bytes);
+    for (uint32_t element = 1; element < layout.count; ++element) {
+        if (KnownWord(binding, offset_bytes + uint64_t{element} * layout.Stride()) != common) {
+            common.reset();
+        }
+    }
+    return common;
+}
+
 Id ImageCode::WordAt(const Descriptor& descriptor, Id offset_bytes) {
     if (descriptor.is_short) {
         uint64_t known = 0;
@@ -158,10 +174,15 @@ Id ImageCode::WordAt(const Descriptor& descriptor, Id offset_bytes) {
                             I(Op::kISub, offset_bytes, Int(uint32_t{hal::kImageTailAt})));
         }
     }
+    uint64_t known_offset = 0;
     if (descriptor.start.valid()) {
+        if (!IsConst(descriptor.start) && IsConst(offset_bytes, &known_offset)) {
+            if (const auto word = KnownWordOfEach(descriptor.binding, known_offset)) {
+                return Int(*word);
+            }
+        }
         offset_bytes = I(Op::kIAdd, descriptor.start, offset_bytes);
     }
-    uint64_t known_offset = 0;
     if (IsConst(offset_bytes, &known_offset)) {
         if (const auto word = KnownWord(descriptor.binding, known_offset)) {
             return Int(*word);

@@ -197,6 +197,69 @@ TEST(ReaderImages, NamedFormatsAreThoseOfDescriptors) {
     }
 }
 
+// A loop over an array of images: their format is known where all of them have it.
+TEST(ReaderImages, FormatsOfArraysAreKnownIfAllAreTheSame) {
+    const Words module = CompileGlsl(R"(#version 460
+#extension GL_EXT_shader_image_load_formatted : require
+layout(local_size_x = 16) in;
+layout(set = 0, binding = 0) buffer Out { uint texels[]; };
+layout(set = 0, binding = 1) uniform uimage1D planes[3];
+void main() {
+    for (int i = 0; i < 3; ++i) {
+        texels[i * 16 + gl_LocalInvocationIndex] = imageLoad(planes[i], int(gl_LocalInvocationIndex)).x;
+    }
+})");
+    std::array<uint8_t, 64> memory;
+    for (size_t i = 0; i < memory.size(); ++i) {
+        memory[i] = static_cast<uint8_t>(i * 53 + 7);
+    }
+    std::array<uint32_t, 3 * kTexels> out;
+    struct {
+        hal::BufferDescriptor out;
+        hal::ImageDescriptor planes[3];
+    } set = {};
+    set.out = {reinterpret_cast<uint64_t>(out.data()), sizeof(out)};
+    CompileRequest request;
+    request.spirv = module;
+    request.layout.sets.resize(1);
+    request.layout.sets[0].bindings = {
+        {.binding = 0},
+        {.binding = 1, .kind = BindingLayout::Kind::kStorageImage, .count = 3, .offset_bytes = 16}};
+    const Result<ir::Kernel> common = ReadSpirv(request);
+    ASSERT_TRUE(common.ok()) << common.error().message;
+    for (const L second : {L::k8, L::k16}) {
+        SCOPED_TRACE(static_cast<int>(second));
+        for (uint32_t i = 0; i < 3; ++i) {
+            hal::ImageDescriptor& plane = set.planes[i];
+            plane.memory = {reinterpret_cast<uint64_t>(&memory[i]), kTexels * 2};
+            plane.format = hal::MakeTexelFormat(i == 1 ? second : L::k8, C::kUint);
+            plane.width = kTexels;
+            plane.height = plane.depth = plane.levels = 1;
+        }
+        request.known_words = WordsOf(*common, &set);
+        const Result<ir::Kernel> known = ReadSpirv(request);
+        ASSERT_TRUE(known.ok()) << known.error().message;
+        EXPECT_EQ(CountOf(*known, ir::Op::kSwitch) == 0, second == L::k8);
+        for (const ir::Kernel* kernel : {&*common, &*known}) {
+            out = {};
+            const void* sets[] = {&set};
+            hal::DispatchFrame frame;
+            frame.descriptor_sets = sets;
+            std::ranges::fill(frame.workgroup_count, 1u);
+            const Status status = Interpret(*kernel, frame, 0, 1, {.steps = 1'000'000});
+            ASSERT_TRUE(status.ok()) << status.error().message;
+            for (uint32_t i = 0; i < out.size(); ++i) {
+                const uint32_t plane = i / kTexels;
+                const uint32_t x = i % kTexels;
+                const bool wide = plane == 1 && second == L::k16;
+                const uint32_t texel = wide ? memory[plane + 2 * x] | memory[plane + 2 * x + 1] << 8
+                                            : memory[plane + x];
+                EXPECT_EQ(out[i], texel) << i;
+            }
+        }
+    }
+}
+
 // A descriptor that is not used, as one of another type in its place, may hold any format.
 TEST(ReaderImages, FormatsThatAnImageCannotHaveAreRead) {
     const Words module = CompileGlsl(ImageShader({"", L::k32, C::kUint}, false));
