@@ -114,6 +114,8 @@ def mode(self, dim=-1, keepdim=False):
 
 @own("logcumsumexp")
 def logcumsumexp(self, dim):
+    if self.is_complex():
+        return NotImplemented
     if self.dim() == 0 or self.numel() == 0:
         return self.clone()
     x = self.movedim(dim, -1)
