@@ -7,6 +7,7 @@
 #include "compiler/frontends/torch/operator_families.h"
 #include "compiler/graph/build/activations.h"
 #include "compiler/graph/build/index.h"
+#include "compiler/graph/build/input_gradient.h"
 #include "compiler/graph/build/product.h"
 #include "compiler/graph/build/weight_gradient.h"
 
@@ -16,8 +17,14 @@ namespace {
 using graph::Combine;
 using graph::SpatialWindow;
 
-// The gradient by the input: the transposed convolution of the result's gradient.
+// The gradient by the input: sums of windows, or the transposed convolution of the result's
+// gradient.
 Val InputGradient(Val gradient, Val x, Val w, const SpatialWindow& window, int64_t groups) {
+    if (groups == 1 && graph::IsWindowSumFaster(gradient, w, window)) {
+        if (const auto sums = graph::WindowSumInputGradient(gradient, w, window, x.shape())) {
+            return *sums;
+        }
+    }
     std::vector<Expr> extra;
     for (size_t i = 0; i < window.rank(); ++i) {
         const int64_t axis = static_cast<int64_t>(i) + 2;
@@ -32,14 +39,10 @@ Val InputGradient(Val gradient, Val x, Val w, const SpatialWindow& window, int64
 // The gradient by the weight: a convolution of the input by the result's gradient, where channels
 // are the batch and strides are dilations.
 Val WeightGradient(Val gradient, Val x, Val w, const SpatialWindow& window, int64_t groups) {
-    if (groups == 1 && graph::IsPlanarFaster(gradient, x, window)) {
-        if (const auto planar = graph::PlanarWeightGradient(gradient, x, window)) {
-            return *planar;
-        }
-    }
-    if (groups == 1 && graph::IsWindowCopyFaster(gradient, x, window)) {
-        if (const auto copied = graph::WindowCopyWeightGradient(gradient, x, window)) {
-            return *copied;
+    if (groups == 1) {
+        const graph::WeightGradientForm form = graph::FastestWeightGradient(gradient, x, window);
+        if (const auto product = graph::WeightGradientOf(form, gradient, x, window)) {
+            return *product;
         }
     }
     const Shape shape = x.shape();

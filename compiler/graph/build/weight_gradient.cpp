@@ -1,12 +1,14 @@
-// The sum over places of a gradient and of the image moved by a tap of the window is one long sum:
-// image and gradient get rows of one pitch, with zeros between rows and behind images, so that
-// moving by a tap adds a number to the index. With channels last both are matrices, and the taps
-// along a row are columns of them that overlap in memory. With strides, each row of the image that
-// a tap may meet is in the array of its remainder by the stride.
+// Planes: the sum over places of a gradient and of the image moved by a tap of the window is one
+// long sum: image and gradient get rows of one pitch, with zeros between rows and behind images, so
+// that moving by a tap adds a number to the index. With channels last both are matrices, and the
+// taps along a row are columns of them that overlap in memory. With strides, each row of the image
+// that a tap may meet is in the array of its remainder by the stride.
 #include "compiler/graph/build/weight_gradient.h"
 
 #include <algorithm>
 #include <vector>
+
+#include "compiler/graph/build/winograd.h"
 
 namespace fornax::graph {
 namespace {
@@ -66,7 +68,8 @@ int64_t SharedLength(const Axis& axis) {
 }
 
 std::optional<Planes> PlanesOf(Val gradient, Val x, const SpatialWindow& window) {
-    if (x.rank() != 4 || gradient.rank() != 4 || !x.shape().Constants() ||
+    if (x.element() != ElementType::kF32 || gradient.element() != ElementType::kF32 ||
+        x.rank() != 4 || gradient.rank() != 4 || !x.shape().Constants() ||
         !gradient.shape().Constants()) {
         return std::nullopt;
     }
@@ -112,38 +115,80 @@ double OperationsOf(Val gradient, Val x, const SpatialWindow& window) {
     return operations;
 }
 
-// A matrix in three parts, so that it lies in memory.
-Val InMemory(Val matrix, int64_t rows) {
+// Whether sums of planes are not much longer than those of the convolution.
+bool IsPlanarFaster(const Planes& planes, double channels, double outputs) {
+    const int64_t places = planes.batch * planes.y.result * planes.x.result;
+    const bool has_strides = planes.y.stride != 1 || planes.x.stride != 1;
+    const double columns = channels * static_cast<double>(planes.x.taps);
+    return std::min(columns, outputs) >= kLeastColumns &&
+           (has_strides ||
+            static_cast<double>(planes.depth) <= kMostLonger * static_cast<double>(places));
+}
+
+// Whether copies of all windows stay in the caches.
+bool IsWindowCopyFaster(const Planes& planes, int64_t channels, int64_t outputs) {
+    const int64_t places = planes.batch * planes.y.result * planes.x.result;
+    const int64_t columns = channels * planes.y.taps * planes.x.taps;
+    return places % kSide == 0 && outputs >= kLeastOutputs && columns >= kLeastColumns &&
+           places <= kMostWindowBytes / 4 / columns;
+}
+
+bool IsOfWinograd(const Planes& planes, double channels, double outputs) {
+    for (const Axis& axis : {planes.y, planes.x}) {
+        if (axis.taps != 3 || axis.stride != 1 || axis.dilation != 1) {
+            return false;
+        }
+    }
+    const int64_t tiles = planes.batch * ((planes.y.result + 1) / 2) * ((planes.x.result + 1) / 2);
+    return IsWinogradFaster(static_cast<double>(tiles), channels, outputs, WeightSource::kRun);
+}
+
+}  // namespace
+
+WeightGradientForm FastestWeightGradient(Val gradient, Val x, const SpatialWindow& window) {
+    const std::optional<Planes> planes = PlanesOf(gradient, x, window);
+    if (!planes || OperationsOf(gradient, x, window) < kLeastOperations) {
+        return WeightGradientForm::kConvolution;
+    }
+    const int64_t channels = *x.dim(1).constant(), outputs = *gradient.dim(1).constant();
+    const auto of_channels = static_cast<double>(channels);
+    const auto of_outputs = static_cast<double>(outputs);
+    if (IsOfWinograd(*planes, of_channels, of_outputs)) {
+        return WeightGradientForm::kWinograd;
+    }
+    if (IsPlanarFaster(*planes, of_channels, of_outputs)) {
+        return WeightGradientForm::kPlanes;
+    }
+    return IsWindowCopyFaster(*planes, channels, outputs) ? WeightGradientForm::kWindowCopies
+                                                          : WeightGradientForm::kConvolution;
+}
+
+std::optional<Val> WeightGradientOf(WeightGradientForm form,
+                                    Val gradient,
+                                    Val x,
+                                    const SpatialWindow& window) {
+    switch (form) {
+        case WeightGradientForm::kConvolution:
+            return std::nullopt;
+        case WeightGradientForm::kPlanes:
+            return PlanarWeightGradient(gradient, x, window);
+        case WeightGradientForm::kWindowCopies:
+            return WindowCopyWeightGradient(gradient, x, window);
+        case WeightGradientForm::kWinograd:
+            return WinogradWeightGradient(gradient, x, window);
+    }
+    return std::nullopt;
+}
+
+// In three parts.
+Val MatrixInMemory(Val matrix, int64_t rows) {
     const int64_t third = rows / 3;
     return Concat({SliceAxis(matrix, 0, 0, third), SliceAxis(matrix, 0, third, third),
                    SliceAxis(matrix, 0, 2 * third, rows - 2 * third)},
                   0);
 }
 
-}  // namespace
-
-bool IsPlanarFaster(Val gradient, Val x, const SpatialWindow& window) {
-    const std::optional<Planes> planes = PlanesOf(gradient, x, window);
-    if (!planes) {
-        return false;
-    }
-    const int64_t places = planes->batch * planes->y.result * planes->x.result;
-    const bool has_strides = planes->y.stride != 1 || planes->x.stride != 1;
-    if (!has_strides &&
-        static_cast<double>(planes->depth) > kMostLonger * static_cast<double>(places)) {
-        return false;
-    }
-    const SizeFacts& sizes = x.builder().sizes();
-    const auto hint = [&](const Expr& size) { return static_cast<double>(sizes.Hint(size)); };
-    const double columns = hint(x.dim(1)) * hint(window.size.back());
-    return std::min(columns, hint(gradient.dim(1))) >= kLeastColumns &&
-           OperationsOf(gradient, x, window) >= kLeastOperations;
-}
-
 std::optional<Val> PlanarWeightGradient(Val gradient, Val x, const SpatialWindow& window) {
-    if (x.element() != ElementType::kF32 || gradient.element() != ElementType::kF32) {
-        return std::nullopt;
-    }
     const std::optional<Planes> found = PlanesOf(gradient, x, window);
     if (!found) {
         return std::nullopt;
@@ -181,22 +226,7 @@ std::optional<Val> PlanarWeightGradient(Val gradient, Val x, const SpatialWindow
     return Permute(Stack(results, 0), {1, 3, 0, 2});
 }
 
-bool IsWindowCopyFaster(Val gradient, Val x, const SpatialWindow& window) {
-    const std::optional<Planes> planes = PlanesOf(gradient, x, window);
-    if (!planes || !gradient.dim(1).constant() || !x.dim(1).constant()) {
-        return false;
-    }
-    const int64_t places = planes->batch * planes->y.result * planes->x.result;
-    const int64_t columns = *x.dim(1).constant() * planes->y.taps * planes->x.taps;
-    return places % kSide == 0 && *gradient.dim(1).constant() >= kLeastOutputs &&
-           columns >= kLeastColumns && places <= kMostWindowBytes / 4 / columns &&
-           OperationsOf(gradient, x, window) >= kLeastOperations;
-}
-
 std::optional<Val> WindowCopyWeightGradient(Val gradient, Val x, const SpatialWindow& window) {
-    if (x.element() != ElementType::kF32 || gradient.element() != ElementType::kF32) {
-        return std::nullopt;
-    }
     const std::optional<Planes> planes = PlanesOf(gradient, x, window);
     if (!planes) {
         return std::nullopt;
@@ -220,8 +250,8 @@ std::optional<Val> WindowCopyWeightGradient(Val gradient, Val x, const SpatialWi
     }
     // [places, channels, taps]: what the product writes is the gradient as it is.
     const Val windows = Flatten(Stack(taps, 2), 1, 3);
-    const Val g = InMemory(Flatten(Permute(gradient, {0, 2, 3, 1}), 0, 3),
-                           planes->batch * rows.result * columns.result);
+    const Val g = MatrixInMemory(Flatten(Permute(gradient, {0, 2, 3, 1}), 0, 3),
+                                 planes->batch * rows.result * columns.result);
     const Val product = Contract(g, windows, "po,pn->on", ElementType::kF32);
     return Reshape(product, Shape{gradient.dim(1), x.dim(1), rows.taps, columns.taps});
 }

@@ -136,6 +136,27 @@ TEST_F(WeightGradient, StridesAndDilations) {
     Check({1, 2, 2, {10, 10}, {3, 2}, {2, 3}, {3, 2}, {0, 1}, {6, 2}});
 }
 
+// Transforms multiply by halves, so small integers are exact here, too.
+TEST_F(WeightGradient, Winograd) {
+    const auto form = [](Val gradient, Val x, const SpatialWindow& window) {
+        return WeightGradientOf(WeightGradientForm::kWinograd, gradient, x, window);
+    };
+    for (const Case& c : {Case{2, 3, 4, {4, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+                          Case{1, 2, 3, {7, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+                          Case{3, 2, 1, {1, 2}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+                          Case{1, 1, 2, {6, 3}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
+                          Case{2, 2, 2, {5, 4}, {3, 3}, {1, 1}, {1, 1}, {2, 1}, {0, 2}}}) {
+        const std::array<int64_t, 2> size = SizeOf(c);
+        const Tensor gradient = RandomIntegers({c.batch, c.outputs, size[0], size[1]});
+        const Tensor x = RandomIntegers({c.batch, c.channels, c.image[0], c.image[1]});
+        Tensor actual;
+        ASSERT_NO_FATAL_FAILURE(Run(c, form, gradient, x, actual));
+        for (int64_t i = 0; i < actual.count(); ++i) {
+            ASSERT_EQ(actual.At(i).ToDouble(actual.element), Expected(c, gradient, x, i)) << i;
+        }
+    }
+}
+
 TEST_F(WeightGradient, RandomWindows) {
     const auto upto = [&](int64_t most) { return static_cast<int64_t>(random_()) % (most + 1); };
     for (int i = 0; i < 300; ++i) {

@@ -1,9 +1,4 @@
 // Convolutions of 3 x 3 in Winograd's form, where that is faster.
-//
-// Both the transformed image and the sums of its products lie in memory, four times as large as the
-// image and the result. So it depends on the channels, by which the multiplications grow faster
-// than the bytes, whether the multiplications that are saved outweigh them.
-#include <algorithm>
 #include <optional>
 
 #include "compiler/graph/build/build_error.h"
@@ -13,26 +8,6 @@
 
 namespace fornax::graph {
 namespace {
-
-// A tile has 2 x 2 results and 16 numbers a channel; 36 multiply-adds for each pair of channels
-// become 16.
-constexpr double kSavedOperations = 2 * (36 - 16);
-constexpr double kBytesOfTile = 16 * sizeof(float);
-// The weights of a pair of channels are read, written transformed, and read again.
-constexpr double kBytesOfTransformed = (9 + 16 + 16) * sizeof(float);
-// Operations in the time that a byte takes to be written or read: measured on two cores of a Zen 4,
-// where the form is faster from 16 channels on as long as all stays in the caches, and from 32 on
-// otherwise.
-constexpr double kOperationsPerCachedByte = 1.5;
-constexpr double kOperationsPerByte = 4;
-constexpr double kCacheBytes = 16 << 20;
-// Larger arrays were not measured.
-constexpr double kMostBytes = 256 << 20;
-// Fewer tiles are a product of few rows, which takes as long as reading its weights.
-constexpr double kLeastTiles = 16;
-constexpr double kLeastChannels = 16;
-// What a convolution must save to be worth more dispatches.
-constexpr double kLeastSaved = 16e6;
 
 class Rewriter {
   public:
@@ -118,7 +93,6 @@ class Rewriter {
         return window;
     }
 
-    // Whether the multiplications that are saved take longer than moving what lies in memory.
     bool IsFaster(const Node& node) const {
         const auto hint = [&](const Expr& expr) {
             return static_cast<double>(from_.sizes().Hint(expr));
@@ -127,15 +101,9 @@ class Rewriter {
         const double channels = hint(from_.ShapeOf(node.operands[0])[1]);
         const double outputs = hint(result[1]);
         const double tiles = hint(result[0] * CeilDiv(result[2], 2) * CeilDiv(result[3], 2));
-        const double saved = tiles * channels * outputs * kSavedOperations;
-        // Weights that are not constant are read and transformed in each run.
-        const double bytes =
-            tiles * (channels + outputs) * kBytesOfTile +
-            (HasConstantWeights(node) ? 0 : channels * outputs * kBytesOfTransformed);
-        const double per_byte =
-            bytes <= kCacheBytes ? kOperationsPerCachedByte : kOperationsPerByte;
-        return tiles >= kLeastTiles && std::min(channels, outputs) >= kLeastChannels &&
-               bytes <= kMostBytes && saved >= kLeastSaved && saved >= 2 * bytes * per_byte;
+        return IsWinogradFaster(
+            tiles, channels, outputs,
+            HasConstantWeights(node) ? WeightSource::kConstant : WeightSource::kRun);
     }
 
     const Graph& from_;

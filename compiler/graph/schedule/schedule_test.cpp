@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/graph/build/input_gradient.h"
 #include "compiler/graph/build/weight_gradient.h"
 #include "compiler/graph/ir/text.h"
 #include "compiler/graph/loop/product.h"
@@ -103,38 +104,79 @@ int ProductsOfMatricesInMemory(const Graph& graph) {
 
 TEST(Schedule, GradientsByWeightsAreProductsOfMatricesInMemory) {
     for (const int64_t stride : {1, 2}) {
-        for (const bool is_planar : {true, false}) {
+        for (const WeightGradientForm form :
+             {WeightGradientForm::kPlanes, WeightGradientForm::kWindowCopies,
+              WeightGradientForm::kWinograd}) {
+            if (form == WeightGradientForm::kWinograd && stride != 1) {
+                continue;
+            }
             Graph graph;
             Builder b(graph);
             const int64_t size = 16 / stride;
             const Val g = b.Input("g", {ElementType::kF32, Shape{2, 32, size, size}});
             const Val x = b.Input("x", {ElementType::kF32, Shape{2, 48, 16, 16}});
             const SpatialWindow window = {{3, 3}, {stride, stride}, {1, 1}, {1, 1}, {1, 1}};
-            const std::optional<Val> y = is_planar ? PlanarWeightGradient(g, x, window)
-                                                   : WindowCopyWeightGradient(g, x, window);
+            const std::optional<Val> y = WeightGradientOf(form, g, x, window);
             ASSERT_TRUE(y);
             graph.AddOutput("y", y->id());
-            EXPECT_EQ(ProductsOfMatricesInMemory(graph), is_planar ? 3 : 1);
+            graph.Compact();
+            // Winograd's sums are transformed by a product.
+            EXPECT_EQ(ProductsOfMatricesInMemory(graph), form == WeightGradientForm::kPlanes ? 3
+                                                         : form == WeightGradientForm::kWindowCopies
+                                                             ? 1
+                                                             : 2);
         }
     }
 }
 
-// Small images have so many zeros around them that windows are copied.
-TEST(Schedule, WindowsOfSmallImagesAreCopied) {
-    for (const int64_t size : {4, 16}) {
+TEST(Schedule, GradientsByImagesAreProductsOfMatricesInMemory) {
+    for (const int64_t stride : {1, 2}) {
         Graph graph;
         Builder b(graph);
-        const Val g = b.Input("g", {ElementType::kF32, Shape{4, 128, size, size}});
-        const Val x = b.Input("x", {ElementType::kF32, Shape{4, 128, size, size}});
-        const SpatialWindow window = {{3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
-        EXPECT_EQ(IsPlanarFaster(g, x, window), size == 16);
-        EXPECT_TRUE(IsWindowCopyFaster(g, x, window));
+        const int64_t size = 8 / stride;
+        const Val g = b.Input("g", {ElementType::kF32, Shape{2, 64, size, size}});
+        const Val w = b.Input("w", {ElementType::kF32, Shape{64, 32, 3, 3}});
+        const SpatialWindow window = {{3, 3}, {stride, stride}, {1, 1}, {1, 1}, {1, 1}};
+        const std::optional<Val> y = WindowSumInputGradient(g, w, window, Shape{2, 32, 8, 8});
+        ASSERT_TRUE(y);
+        graph.AddOutput("y", y->id());
+        EXPECT_EQ(ProductsOfMatricesInMemory(graph), 1);
     }
-    Graph graph;
-    Builder b(graph);
-    const Val g = b.Input("g", {ElementType::kF32, Shape{4, 16, 4, 4}});
-    const Val x = b.Input("x", {ElementType::kF32, Shape{4, 128, 4, 4}});
-    EXPECT_FALSE(IsWindowCopyFaster(g, x, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}));
+}
+
+// Weights that are many beside the places are read as they lie.
+TEST(Schedule, InputGradientsOfSmallImagesAreSumsOfWindows) {
+    for (const int64_t stride : {1, 2}) {
+        for (const int64_t size : {4, 16}) {
+            Graph graph;
+            Builder b(graph);
+            const Val g = b.Input("g", {ElementType::kF32, Shape{4, 256, size, size}});
+            const Val w = b.Input("w", {ElementType::kF32, Shape{256, 128, 3, 3}});
+            const SpatialWindow window = {{3, 3}, {stride, stride}, {1, 1}, {1, 1}, {1, 1}};
+            EXPECT_EQ(IsWindowSumFaster(g, w, window), stride == 2 || size == 4);
+        }
+    }
+}
+
+// Small images have so many zeros around them that windows are copied, and so many weights beside
+// places that transforms do not pay.
+TEST(Schedule, GradientsByWeightsHaveFormsOfTheirSizes) {
+    const auto form = [](int64_t channels, int64_t outputs, int64_t size, int64_t stride,
+                         ElementType element = ElementType::kF32) {
+        Graph graph;
+        Builder b(graph);
+        const int64_t image = size * stride;
+        const Val g = b.Input("g", {element, Shape{4, outputs, size, size}});
+        const Val x = b.Input("x", {element, Shape{4, channels, image, image}});
+        return FastestWeightGradient(g, x, {{3, 3}, {stride, stride}, {1, 1}, {1, 1}, {1, 1}});
+    };
+    EXPECT_EQ(form(64, 64, 28, 1), WeightGradientForm::kWinograd);
+    EXPECT_EQ(form(128, 128, 14, 1), WeightGradientForm::kWinograd);
+    EXPECT_EQ(form(256, 256, 7, 1), WeightGradientForm::kWinograd);
+    EXPECT_EQ(form(512, 512, 4, 1), WeightGradientForm::kWindowCopies);
+    EXPECT_EQ(form(64, 128, 14, 2), WeightGradientForm::kPlanes);
+    EXPECT_EQ(form(128, 16, 4, 1), WeightGradientForm::kConvolution);
+    EXPECT_EQ(form(64, 64, 28, 1, ElementType::kF64), WeightGradientForm::kConvolution);
 }
 
 // Copies do not take a kernel for each image.
