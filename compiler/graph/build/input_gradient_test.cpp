@@ -8,59 +8,28 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "compiler/graph/build/convolution_case.h"
 #include "compiler/graph/interpret/interpreter.h"
 
 namespace fornax::graph {
 namespace {
 
-struct Case {
-    int64_t batch, channels, outputs;
-    std::array<int64_t, 2> image, taps, strides, dilations, low, high;
-};
+using Case = ConvolutionCase;
 
 class InputGradient : public ::testing::Test {
   protected:
-    // Small integers, so that all sums are exact.
-    Tensor RandomIntegers(const std::vector<int64_t>& dims) {
-        int64_t count = 1;
-        for (const int64_t dim : dims) {
-            count *= dim;
-        }
-        std::vector<float> values;
-        for (int64_t i = 0; i < count; ++i) {
-            values.push_back(static_cast<float>(random_() % 9) - 4);
-        }
-        return Tensor::FromFloats(dims, values);
-    }
-
-    static SpatialWindow WindowOf(const Case& c) {
-        SpatialWindow window;
-        for (size_t i = 0; i < 2; ++i) {
-            window.size.emplace_back(c.taps[i]);
-            window.strides.push_back(c.strides[i]);
-            window.dilations.push_back(c.dilations[i]);
-            window.low.emplace_back(c.low[i]);
-            window.high.emplace_back(c.high[i]);
-        }
-        return window;
-    }
-
     void Check(const Case& c) {
         SCOPED_TRACE(fmt::format("{} x {} x {} x {}, {} x {} taps, strides {} and {}", c.batch,
                                  c.channels, c.image[0], c.image[1], c.taps[0], c.taps[1],
                                  c.strides[0], c.strides[1]));
-        std::array<int64_t, 2> size = {};  // of the result
-        for (size_t i = 0; i < 2; ++i) {
-            const int64_t reach = (c.taps[i] - 1) * c.dilations[i];
-            size[i] = (c.image[i] + c.low[i] + c.high[i] - reach - 1) / c.strides[i] + 1;
-        }
-        const Tensor gradient = RandomIntegers({c.batch, c.outputs, size[0], size[1]});
-        const Tensor w = RandomIntegers({c.outputs, c.channels, c.taps[0], c.taps[1]});
+        const std::array<int64_t, 2> size = c.size();
+        const Tensor gradient = RandomIntegers(random_, {c.batch, c.outputs, size[0], size[1]});
+        const Tensor w = RandomIntegers(random_, {c.outputs, c.channels, c.taps[0], c.taps[1]});
         Graph graph;
         Builder b(graph);
         const Val g = b.Input("g", gradient.type()), weights = b.Input("w", w.type());
         const Shape image{c.batch, c.channels, c.image[0], c.image[1]};
-        const std::optional<Val> y = WindowSumInputGradient(g, weights, WindowOf(c), image);
+        const std::optional<Val> y = WindowSumInputGradient(g, weights, c.window(), image);
         ASSERT_TRUE(y);
         graph.AddOutput("y", y->id());
         const auto results = Interpret(graph, std::vector{gradient, w});
@@ -134,7 +103,7 @@ TEST_F(InputGradient, OthersAreLeft) {
         Graph graph;
         Builder b(graph);
         const Val g = b.Input("g", {element, gradient}), weights = b.Input("w", {element, w});
-        return WindowSumInputGradient(g, weights, WindowOf(c), Shape{gradient[0], 3, 4, 4})
+        return WindowSumInputGradient(g, weights, c.window(), Shape{gradient[0], 3, 4, 4})
             .has_value();
     };
     const Shape gradient{2, 4, 4, 4}, w{4, 3, 3, 3};

@@ -10,55 +10,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "compiler/graph/build/convolution_case.h"
 #include "compiler/graph/interpret/interpreter.h"
 
 namespace fornax::graph {
 namespace {
 
-struct Case {
-    int64_t batch, channels, outputs;
-    std::array<int64_t, 2> image, taps, strides, dilations, low, high;
-};
+using Case = ConvolutionCase;
 
 class WeightGradient : public ::testing::Test {
   protected:
-    // Small integers, so that all sums are exact.
-    Tensor RandomIntegers(const std::vector<int64_t>& dims) {
-        int64_t count = 1;
-        for (const int64_t dim : dims) {
-            count *= dim;
-        }
-        std::vector<float> values;
-        for (int64_t i = 0; i < count; ++i) {
-            values.push_back(static_cast<float>(random_() % 9) - 4);
-        }
-        return Tensor::FromFloats(dims, values);
-    }
-
-    static SpatialWindow WindowOf(const Case& c) {
-        SpatialWindow window;
-        for (size_t i = 0; i < 2; ++i) {
-            window.size.emplace_back(c.taps[i]);
-            window.strides.push_back(c.strides[i]);
-            window.dilations.push_back(c.dilations[i]);
-            window.low.emplace_back(c.low[i]);
-            window.high.emplace_back(c.high[i]);
-        }
-        return window;
-    }
-
-    static std::array<int64_t, 2> SizeOf(const Case& c) {
-        std::array<int64_t, 2> size = {};  // of the result
-        for (size_t i = 0; i < 2; ++i) {
-            const int64_t reach = (c.taps[i] - 1) * c.dilations[i];
-            size[i] = (c.image[i] + c.low[i] + c.high[i] - reach - 1) / c.strides[i] + 1;
-        }
-        return size;
-    }
-
     // Element i of the gradient by the formula.
     static double Expected(const Case& c, const Tensor& gradient, const Tensor& x, int64_t i) {
-        const std::array<int64_t, 2> size = SizeOf(c);
+        const std::array<int64_t, 2> size = c.size();
         const int64_t tx = i % c.taps[1], ty = i / c.taps[1] % c.taps[0];
         const int64_t channel = i / (c.taps[0] * c.taps[1]) % c.channels;
         const int64_t output = i / (c.taps[0] * c.taps[1] * c.channels);
@@ -92,7 +56,7 @@ class WeightGradient : public ::testing::Test {
         Graph graph;
         Builder b(graph);
         const Val g = b.Input("g", gradient.type()), image = b.Input("x", x.type());
-        const std::optional<Val> y = form(g, image, WindowOf(c));
+        const std::optional<Val> y = form(g, image, c.window());
         ASSERT_TRUE(y);
         graph.AddOutput("y", y->id());
         const auto results = Interpret(graph, std::vector{gradient, x});
@@ -105,9 +69,9 @@ class WeightGradient : public ::testing::Test {
         SCOPED_TRACE(fmt::format("{} x {} x {} x {}, {} x {} taps, strides {} and {}", c.batch,
                                  c.channels, c.image[0], c.image[1], c.taps[0], c.taps[1],
                                  c.strides[0], c.strides[1]));
-        const std::array<int64_t, 2> size = SizeOf(c);
-        const Tensor gradient = RandomIntegers({c.batch, c.outputs, size[0], size[1]});
-        const Tensor x = RandomIntegers({c.batch, c.channels, c.image[0], c.image[1]});
+        const std::array<int64_t, 2> size = c.size();
+        const Tensor gradient = RandomIntegers(random_, {c.batch, c.outputs, size[0], size[1]});
+        const Tensor x = RandomIntegers(random_, {c.batch, c.channels, c.image[0], c.image[1]});
         for (const Form form : {&PlanarWeightGradient, &WindowCopyWeightGradient}) {
             Tensor actual;
             ASSERT_NO_FATAL_FAILURE(Run(c, form, gradient, x, actual));
@@ -146,9 +110,9 @@ TEST_F(WeightGradient, Winograd) {
                           Case{3, 2, 1, {1, 2}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
                           Case{1, 1, 2, {6, 3}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
                           Case{2, 2, 2, {5, 4}, {3, 3}, {1, 1}, {1, 1}, {2, 1}, {0, 2}}}) {
-        const std::array<int64_t, 2> size = SizeOf(c);
-        const Tensor gradient = RandomIntegers({c.batch, c.outputs, size[0], size[1]});
-        const Tensor x = RandomIntegers({c.batch, c.channels, c.image[0], c.image[1]});
+        const std::array<int64_t, 2> size = c.size();
+        const Tensor gradient = RandomIntegers(random_, {c.batch, c.outputs, size[0], size[1]});
+        const Tensor x = RandomIntegers(random_, {c.batch, c.channels, c.image[0], c.image[1]});
         Tensor actual;
         ASSERT_NO_FATAL_FAILURE(Run(c, form, gradient, x, actual));
         for (int64_t i = 0; i < actual.count(); ++i) {
@@ -212,14 +176,14 @@ TEST_F(WeightGradient, OthersAreLeft) {
         return is_planar;
     };
     const Shape gradient{2, 4, 4, 4}, x{2, 3, 4, 4};
-    EXPECT_TRUE(is_planar(ElementType::kF32, gradient, x, WindowOf(c)));
-    EXPECT_FALSE(is_planar(ElementType::kF64, gradient, x, WindowOf(c)));
-    EXPECT_FALSE(is_planar(ElementType::kF32, Shape{2, 4, 5, 4}, x, WindowOf(c)));
+    EXPECT_TRUE(is_planar(ElementType::kF32, gradient, x, c.window()));
+    EXPECT_FALSE(is_planar(ElementType::kF64, gradient, x, c.window()));
+    EXPECT_FALSE(is_planar(ElementType::kF32, Shape{2, 4, 5, 4}, x, c.window()));
     const Expr n(Symbol("n"));
-    EXPECT_FALSE(is_planar(ElementType::kF32, Shape{n, 4, 4, 4}, Shape{n, 3, 4, 4}, WindowOf(c)));
+    EXPECT_FALSE(is_planar(ElementType::kF32, Shape{n, 4, 4, 4}, Shape{n, 3, 4, 4}, c.window()));
     Case wide = c;  // windows that lie in the padding alone
     wide.low = wide.high = {3, 3};
-    EXPECT_FALSE(is_planar(ElementType::kF32, Shape{2, 4, 8, 8}, x, WindowOf(wide)));
+    EXPECT_FALSE(is_planar(ElementType::kF32, Shape{2, 4, 8, 8}, x, wide.window()));
 }
 
 }  // namespace
