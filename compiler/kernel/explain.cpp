@@ -24,6 +24,8 @@ const char* AccessFormName(AccessForm form) {
             return "reduced";
         case AccessForm::kGather:
             return "gather";
+        case AccessForm::kLaneRows:
+            return "lane rows";
         case AccessForm::kLaneLoop:
             return "lane loop";
     }

@@ -24,6 +24,7 @@ enum class AccessForm : uint8_t {
     kStrided,     // vector accesses with a stride that is only known at run time
     kSpeculated,  // as is assumed where a test at run time says so, otherwise a gather
     kReduced,     // an atomic: the lanes' values combined, then one operation
+    kLaneRows,    // one access of each lane's whole run, transposed
     kGather,      // a gather or scatter instruction
     kLaneLoop,    // one lane after the other
 };

@@ -87,6 +87,18 @@ TEST(Explain, ContiguousAndBroadcastAndGather) {
     EXPECT_EQ(gather, 1);
 }
 
+TEST(Explain, RunsAtIrregularPlacesAreMovedWhole) {
+    const KernelExplanation e =
+        Explain(Wide("    uint at = 4u * s[i];\n"
+                     "    o[i] = s[at] + s[at + 1u] + s[at + 2u] + s[at + 3u];"));
+    int rows = 0;
+    for (const AccessRecord& access : e.accesses) {
+        EXPECT_NE(access.form, AccessForm::kGather) << access.type;
+        rows += access.form == AccessForm::kLaneRows && access.type == "i32 x4";
+    }
+    EXPECT_EQ(rows, 1);
+}
+
 TEST(Explain, RobustAccessesAreTested) {
     const KernelExplanation e = Explain(Wide("    o[i] = i;"), /*robust=*/true);
     EXPECT_EQ(AccessTo(e, "set 0 binding 0", "store_buffer").check, AccessCheck::kSpan);

@@ -26,6 +26,7 @@ constexpr const char* kNotes =
     "  runs + shuffle  a few vector accesses             reduced     lanes combined, one atomic\n"
     "  row             private memory, lane by lane      gather      a gather or scatter\n"
     "  speculated      vectors if a test allows it       lane loop   one lane after the other\n"
+    "  lane rows       a vector access of each lane's run, transposed\n"
     "checks: none, proven (needs none), span (one test for the vector), scalar, lanes (one each),\n"
     "clamped (moved inside)\n"
     "\n"

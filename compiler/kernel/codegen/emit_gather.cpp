@@ -10,6 +10,37 @@ namespace fornax::kernel {
 using llvm::Value;
 using Bounds = MemoryRegion::Bounds;
 
+// A run of elements a lane: row by row where that is faster.
+MemoryCode::Values MemoryCode::GatherRuns(const MemoryRegion& region,
+                                          Value* offsets,
+                                          llvm::Type* type,
+                                          size_t count) {
+    const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * count;
+    if (region.lane_bases || !MovesRows(type, count)) {
+        return Gather(region, offsets, type, count);
+    }
+    Value* holds = nullptr;
+    if (region.bounds == Bounds::kChecked) {
+        Value* outside = builder_.CreateNot(LanesInBounds(region, offsets, bytes));
+        holds = builder_.CreateNot(code_.Any(builder_.CreateAnd(code_.Mask(), outside)));
+    }
+    if (code_.mask && !region.is_global && region.known_size < bytes) {
+        // Lanes that are not active read a run at the beginning.
+        if (!region.size) {
+            return Gather(region, offsets, type, count);
+        }
+        Value* has_one = builder_.CreateICmpUGE(region.size, builder_.getInt64(bytes));
+        holds = holds ? builder_.CreateAnd(holds, has_one) : has_one;
+    }
+    recorder_.Form(AccessForm::kLaneRows, CheckOf(region, AccessCheck::kLanes));
+    if (!holds) {
+        return GatherRows(region, offsets, type, count);
+    }
+    return EitherWay(
+        holds, "gather_rows", [&] { return GatherRows(region, offsets, type, count); },
+        [&] { return Gather(region, offsets, type, count); });
+}
+
 MemoryCode::Values MemoryCode::Gather(const MemoryRegion& region,
                                       Value* offsets,
                                       llvm::Type* type,
@@ -101,6 +132,17 @@ Value* MemoryCode::MaskedGather(const MemoryRegion& region,
 void MemoryCode::Scatter(const MemoryRegion& region,
                          Value* offsets,
                          llvm::ArrayRef<Value*> values) {
+    if (!region.lane_bases && MovesRows(values[0]->getType(), values.size())) {
+        ScatterRows(region, offsets, values);
+        return;
+    }
+    ScatterElements(region, offsets, values);
+}
+
+// Each element by itself.
+void MemoryCode::ScatterElements(const MemoryRegion& region,
+                                 Value* offsets,
+                                 llvm::ArrayRef<Value*> values) {
     const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
     const bool by_lane =
         code_.vector_bits < kLeastScatterBits || (element < 4 && element * values.size() % 4 != 0);

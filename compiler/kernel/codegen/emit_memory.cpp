@@ -30,7 +30,7 @@ void AccessEmitter::EmitLoad(const ir::Instruction& inst,
     } else if (!plan.by_lane()) {
         values = LoadPlanned({region, offset, plan, offsets}, type, count, packed);
     } else if (region.by_lane || !LoadSpeculated(region, offset_id, type, count, values, packed)) {
-        values = memory_.Gather(region, offsets(), type, count);
+        values = memory_.GatherRuns(region, offsets(), type, count);
     }
     if (region.is_volatile) {
         memory_.CompilerFence();

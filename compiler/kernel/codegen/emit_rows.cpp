@@ -1,6 +1,7 @@
 // Runs of words that lie anywhere, a run a lane: each lane's run is one access of its own, and runs
 // are turned into vectors of all lanes, or back, by transposition. For runs too far apart to be
-// loaded as a whole.
+// loaded as a whole, and for those at places that no pattern tells: a gather takes as long for each
+// element as the load of a whole run.
 #include <algorithm>
 #include <bit>
 
@@ -9,6 +10,7 @@
 
 namespace fornax::kernel {
 
+using llvm::BasicBlock;
 using llvm::Value;
 using Values = llvm::SmallVector<Value*, 4>;
 
@@ -63,6 +65,20 @@ void ColumnsToRows(llvm::IRBuilderBase& builder, Values& vectors) {
     }
 }
 
+// The words of lanes first, first + 1, ..., a row a lane, which is a power of two long.
+Values RowsOf(llvm::IRBuilderBase& builder,
+              llvm::ArrayRef<Value*> words,
+              uint32_t first,
+              uint32_t lanes) {
+    Values vectors;
+    for (Value* word : words) {
+        vectors.push_back(vectors::Slice(builder, word, first, lanes));
+    }
+    vectors.resize(std::bit_ceil(words.size()), llvm::PoisonValue::get(vectors[0]->getType()));
+    ColumnsToRows(builder, vectors);
+    return vectors;
+}
+
 }  // namespace
 
 // Lanes whose runs are transposed together: as many words as a register has.
@@ -77,6 +93,19 @@ MemoryCode::Values MemoryCode::LoadRows(const MemoryRegion& region,
                                         llvm::ArrayRef<uint64_t> lane_bytes,
                                         size_t words,
                                         Value*& packed) {
+    return LoadRowsAt(
+        region,
+        [&](uint32_t lane) {
+            return builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, lane_bytes[lane]);
+        },
+        words, packed);
+}
+
+// Word i of lane l lies at row_of(l) + 4 * i.
+MemoryCode::Values MemoryCode::LoadRowsAt(const MemoryRegion& region,
+                                          llvm::function_ref<Value*(uint32_t lane)> row_of,
+                                          size_t words,
+                                          Value*& packed) {
     llvm::Type* i32 = builder_.getInt32Ty();
     const auto padded = static_cast<unsigned>(std::bit_ceil(words));
     const auto part = static_cast<unsigned>(std::bit_floor(words));
@@ -87,9 +116,11 @@ MemoryCode::Values MemoryCode::LoadRows(const MemoryRegion& region,
         Values vectors;
         Values rows;
         for (uint32_t lane = first; lane < first + group; ++lane) {
+            Value* begin = row_of(lane);
             auto load = [&](uint64_t word) {
-                Value* at = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address,
-                                                        lane_bytes[lane] + 4 * word);
+                Value* at =
+                    word == 0 ? begin
+                              : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), begin, 4 * word);
                 auto* type = llvm::FixedVectorType::get(i32, part);
                 return Annotate(region, builder_.CreateAlignedLoad(type, at, llvm::Align(1)));
             };
@@ -140,14 +171,7 @@ void MemoryCode::StoreRows(const MemoryRegion& region,
     const unsigned part = std::bit_floor(count);
     const uint32_t group = TransposedLanes();
     for (uint32_t first = 0; first < code_.lanes; first += group) {
-        Values vectors;
-        for (Value* word : words) {
-            vectors.push_back(vectors::Slice(builder_, word, first, group));
-        }
-        while (vectors.size() < padded) {
-            vectors.push_back(llvm::PoisonValue::get(vectors[0]->getType()));
-        }
-        ColumnsToRows(builder_, vectors);
+        const Values vectors = RowsOf(builder_, words, first, group);
         for (uint32_t lane = 0; lane < group; ++lane) {
             // The lane's row begins at this word of all vectors.
             const unsigned begin = lane * padded;
@@ -172,6 +196,111 @@ void MemoryCode::StoreRows(const MemoryRegion& region,
             }
         }
     }
+}
+
+bool MemoryCode::MovesRows(const llvm::Type* type, size_t count) const {
+    return !code_.compact && code_.lanes > 1 && type->getScalarSizeInBits() == 32 &&
+           count >= kLeastRowWords && count <= kMostRowWords;
+}
+
+// Memory for what one access takes apart: all of them share it.
+llvm::AllocaInst* MemoryCode::RowSlot(llvm::Type* type) {
+    llvm::AllocaInst*& slot = row_slots_[type];
+    if (!slot) {
+        slot = code_.NewAlloca(type, "row_slot");
+        slot->setAlignment(llvm::Align(64));
+    }
+    return slot;
+}
+
+// Runs at places that no pattern tells. Those of active lanes are inside. Lanes that are not active
+// read what memory begins with, of which there is a run, or zeros where addresses have no
+// beginning.
+MemoryCode::Values MemoryCode::GatherRows(const MemoryRegion& region,
+                                          Value* offsets,
+                                          llvm::Type* type,
+                                          size_t count) {
+    if (region.bounds == MemoryRegion::Bounds::kClamped) {
+        offsets = ClampScalar(region, offsets, count * sizeof(uint32_t));
+    }
+    if (code_.mask) {
+        Value* elsewhere = llvm::Constant::getNullValue(offsets->getType());
+        if (region.is_global) {
+            elsewhere = code_.Splat(builder_.CreatePtrToInt(Zeros(), builder_.getInt64Ty()));
+        }
+        offsets = builder_.CreateSelect(code_.mask, offsets, elsewhere);
+    }
+    // Through memory: LLVM takes several times as long to take lanes out of vectors, for code that
+    // is no faster. As volatile loads it leaves them there.
+    const LaneArray offset_of = {RowSlot(offsets->getType()), offsets->getType()->getScalarType()};
+    builder_.CreateAlignedStore(offsets, offset_of.slot, llvm::Align(64));
+    Value* packed = nullptr;
+    Values words = LoadRowsAt(
+        region,
+        [&](uint32_t lane) {
+            auto* offset = llvm::cast<llvm::LoadInst>(LoadLane(offset_of, builder_.getInt64(lane)));
+            offset->setVolatile(true);
+            return ByteAddress(region, offset);
+        },
+        count, packed);
+    for (Value*& word : words) {
+        word = builder_.CreateBitCast(word, code_.VectorOf(type));
+    }
+    return words;
+}
+
+// The lanes that are active and inside one after the other, each with one access.
+void MemoryCode::ScatterRows(const MemoryRegion& region,
+                             Value* offsets,
+                             llvm::ArrayRef<Value*> values) {
+    recorder_.Form(AccessForm::kLaneRows, CheckOf(region, AccessCheck::kLanes));
+    const uint64_t bytes = values.size() * sizeof(uint32_t);
+    const uint64_t row_bytes = std::bit_ceil(bytes);
+    Value* whole = ElementMask(region, offsets, 0, bytes);
+    if (region.bounds == MemoryRegion::Bounds::kClamped) {
+        offsets = ClampScalar(region, offsets, bytes);
+    }
+    llvm::Type* i8 = builder_.getInt8Ty();
+    auto* row_type =
+        llvm::FixedVectorType::get(builder_.getInt32Ty(), static_cast<unsigned>(values.size()));
+    llvm::AllocaInst* rows =
+        RowSlot(llvm::FixedVectorType::get(i8, code_.lanes * static_cast<unsigned>(row_bytes)));
+    Values words;
+    for (Value* value : values) {
+        words.push_back(builder_.CreateBitCast(value, code_.VectorOf(builder_.getInt32Ty())));
+    }
+    const uint32_t group = TransposedLanes();
+    uint64_t at = 0;
+    for (uint32_t first = 0; first < code_.lanes; first += group) {
+        for (Value* vector : RowsOf(builder_, words, first, group)) {
+            builder_.CreateAlignedStore(vector, builder_.CreateConstGEP1_64(i8, rows, at),
+                                        llvm::Align(16));
+            at += vector->getType()->getPrimitiveSizeInBits() / 8;
+        }
+    }
+    const LaneArray offset_of = {RowSlot(offsets->getType()), offsets->getType()->getScalarType()};
+    builder_.CreateAlignedStore(offsets, offset_of.slot, llvm::Align(64));
+    EmitLaneLoop(whole, [&](Value* lane) {
+        Value* from =
+            builder_.CreateGEP(i8, rows, builder_.CreateMul(lane, builder_.getInt64(row_bytes)));
+        Value* row = builder_.CreateAlignedLoad(row_type, from, llvm::Align(4));
+        Annotate(region, builder_.CreateAlignedStore(
+                             row, ByteAddress(region, LoadLane(offset_of, lane)), llvm::Align(4)));
+    });
+    if (region.bounds != MemoryRegion::Bounds::kChecked) {
+        return;
+    }
+    BasicBlock* partial = code_.NewBlock("scatter_edge");
+    BasicBlock* end = code_.NewBlock("scatter_end");
+    Value* rest = builder_.CreateAnd(code_.Mask(), builder_.CreateNot(whole));
+    code_.EmitMaybe(code_.Any(rest), partial, end, false);
+    builder_.SetInsertPoint(partial);
+    {
+        const MaskScope others(code_, rest);
+        ScatterElements(region, offsets, values);
+    }
+    builder_.CreateBr(end);
+    builder_.SetInsertPoint(end);
 }
 
 // The row of lane l to address + lane_bytes[l].

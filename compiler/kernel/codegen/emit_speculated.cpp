@@ -133,7 +133,7 @@ bool AccessEmitter::LoadSpeculated(const MemoryRegion& region,
             const MaskScope unmasked(code_, nullptr);
             return LoadPlanned({inside, offset, plan, offsets}, type, count, packed);
         },
-        [&] { return memory_.Gather(region, offsets(), type, count); }, packed);
+        [&] { return memory_.GatherRuns(region, offsets(), type, count); }, packed);
     return true;
 }
 

@@ -4,6 +4,7 @@
 
 #include <llvm/ADT/STLFunctionalExtras.h>
 
+#include <map>
 #include <string>
 
 #include "compiler/kernel/codegen/function_code.h"
@@ -51,6 +52,10 @@ class MemoryCode : FunctionPart {
 
     // --- emit_gather.cpp ---
     Values Gather(const MemoryRegion& region, llvm::Value* offsets, llvm::Type* type, size_t count);
+    Values GatherRuns(const MemoryRegion& region,
+                      llvm::Value* offsets,
+                      llvm::Type* type,
+                      size_t count);
     void Scatter(const MemoryRegion& region,
                  llvm::Value* offsets,
                  llvm::ArrayRef<llvm::Value*> values);
@@ -91,6 +96,9 @@ class MemoryCode : FunctionPart {
     static constexpr uint32_t kLeastGatherBits = 256;
     static constexpr uint32_t kLeastScatterBits = 512;
 
+    void ScatterElements(const MemoryRegion& region,
+                         llvm::Value* offsets,
+                         llvm::ArrayRef<llvm::Value*> values);
     llvm::Value* MaskedGather(const MemoryRegion& region,
                               llvm::Type* type,
                               llvm::Value* base,
@@ -127,9 +135,28 @@ class MemoryCode : FunctionPart {
                       llvm::Value* offsets,
                       llvm::ArrayRef<llvm::Value*> values);
 
+    // --- emit_rows.cpp ---
+    // Runs of this many words are moved lane by lane and transposed where no pattern tells their
+    // places.
+    static constexpr size_t kLeastRowWords = 3;
+    static constexpr size_t kMostRowWords = 16;
+    bool MovesRows(const llvm::Type* type, size_t count) const;
+    Values GatherRows(const MemoryRegion& region,
+                      llvm::Value* offsets,
+                      llvm::Type* type,
+                      size_t count);
+    void ScatterRows(const MemoryRegion& region,
+                     llvm::Value* offsets,
+                     llvm::ArrayRef<llvm::Value*> values);
+    Values LoadRowsAt(const MemoryRegion& region,
+                      llvm::function_ref<llvm::Value*(uint32_t lane)> row_of,
+                      size_t words,
+                      llvm::Value*& packed);
+    llvm::AllocaInst* RowSlot(llvm::Type* type);
     uint32_t TransposedLanes() const;
 
     llvm::GlobalVariable* zeros_ = nullptr;
+    std::map<llvm::Type*, llvm::AllocaInst*> row_slots_;
 };
 
 }  // namespace fornax::kernel
