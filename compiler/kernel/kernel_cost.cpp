@@ -54,6 +54,8 @@ std::string TextOf(const CostAccess& access) {
     if (access.element_bytes != 0) {
         text += fmt::format(" by {}", access.element_bytes);
     }
+    text += access.apart ? " apart" : "";
+    text += access.in_parts ? " in parts" : "";
     return access.all_workgroups ? text + " once" : text;
 }
 
@@ -74,7 +76,8 @@ void AddAccess(const CostAccess& access,
     const uint32_t element = access.element_bytes != 0 ? access.element_bytes : 4;
     const auto same = [&](const npu::Access& other) {
         return other.kind == access.kind && other.writes == access.writes &&
-               other.element_bytes == element && other.range == range;
+               other.element_bytes == element && other.range == range &&
+               other.apart == access.apart && other.in_parts == access.in_parts;
     };
     const auto found = std::ranges::find_if(record.accesses, same);
     if (found != record.accesses.end()) {
@@ -85,6 +88,8 @@ void AddAccess(const CostAccess& access,
                                .writes = access.writes,
                                .bytes = bytes,
                                .element_bytes = element,
+                               .apart = access.apart,
+                               .in_parts = access.in_parts,
                                .range = range});
 }
 

@@ -44,8 +44,10 @@ struct CostAccess {
     bool all_workgroups = false;  // each of them accesses the same bytes
     uint32_t element_bytes = 0;   // of gathers, scatters and atomics
     uint32_t buffer = kNone;      // of KernelCost::buffers
-    uint32_t grid_axes = 0;   // bit n: where it is depends on the workgroup's place along axis n
-    uint32_t order = 0;       // in the kernel's text
+    uint32_t grid_axes = 0;  // bit n: where it is depends on the workgroup's place along axis n
+    uint32_t order = 0;      // in the kernel's text
+    bool apart = false;      // as npu::Access has them
+    bool in_parts = false;
     uint32_t source = kNone;  // of KernelCost::sources
     bool operator==(const CostAccess&) const = default;
 };

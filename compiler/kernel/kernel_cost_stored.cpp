@@ -141,7 +141,8 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost) {
                  {static_cast<uint64_t>(access.kind), uint64_t{access.writes}, access.bytes,
                   uint64_t{access.sharers}, uint64_t{access.all_workgroups},
                   uint64_t{access.element_bytes}, uint64_t{access.buffer},
-                  uint64_t{access.grid_axes}, uint64_t{access.order}, uint64_t{access.source}}) {
+                  uint64_t{access.grid_axes}, uint64_t{access.order}, uint64_t{access.apart},
+                  uint64_t{access.in_parts}, uint64_t{access.source}}) {
                 out.Number(number);
             }
         }
@@ -213,6 +214,8 @@ Result<KernelCost> ParseCost(std::span<const uint8_t> bytes) {
             access.buffer = in.Place(cost.buffers.size());
             access.grid_axes = in.Word();
             access.order = in.Word();
+            access.apart = in.Number(1) != 0;
+            access.in_parts = in.Number(1) != 0;
             access.source = in.Place(cost.sources.size());
         }
         for (uint64_t left = in.Size(); left > 0 && in.ok(); --left) {

@@ -89,6 +89,7 @@ struct Description {
         uint64_t outstanding = 0;
         double efficiency = 0;
         double exposed = 0;
+        double apart_gbs = 0;  // 0: port_gbs
     } dma;
     struct Network {
         double bandwidth_gbs = 0;
@@ -148,7 +149,7 @@ struct Description {
 };
 
 // Part of every stamp: raised when the same description and records give other times.
-inline constexpr uint32_t kModelVersion = 3;
+inline constexpr uint32_t kModelVersion = 4;
 
 // "modelled, uncalibrated (edge-4, description 0123456789abcdef, model 2)".
 std::string StampOf(const Description& description);

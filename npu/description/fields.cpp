@@ -216,6 +216,13 @@ const Field kFields[] = {
                                              1,
                                              "the share of a dispatch's bytes that move while its "
                                              "cores wait, as where cores move them; 0: none")),
+    Optional(Make<&D::dma, &D::Dma::apart_gbs>("dma",
+                                               "apart_gbs",
+                                               "GB/s",
+                                               0,
+                                               1e6,
+                                               "what one engine reads of bursts that do not follow "
+                                               "each other; 0: as much as of streams")),
 
     Make<&D::network, &D::Network::bandwidth_gbs>("network",
                                                   "bandwidth_gbs",

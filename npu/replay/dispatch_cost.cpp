@@ -132,6 +132,7 @@ class DispatchCost {
         const uint64_t again = served_.holds_operands ? read_again_ : 0;
         traffic.dram_read = traffic.dram_read - served_.asked.read + served_.moved.read - again;
         traffic.dram_written = traffic.dram_written - served_.asked.written + served_.moved.written;
+        traffic.apart = traffic.apart - served_.asked_apart + served_.moved_apart;
         traffic.over_fetch = std::min(traffic.over_fetch, traffic.dram());
     }
 
@@ -216,8 +217,7 @@ class DispatchPhases {
             CyclesOfWorkgroups(cost.workgroup, description.cores.overlap, cost.workgroups_of_core,
                                std::max<uint64_t>(1, grant.occupancy));
         latency_ = DmaLatency(description);
-        port_cycles_ = static_cast<double>(std::max<uint64_t>(1, traffic_.port)) /
-                       DmaBytesPerCycle(description, 1);
+        port_cycles_ = DmaCycles(description, traffic_, std::max<uint64_t>(1, cost.cores));
     }
 
     std::vector<Phase> Overlapped(uint64_t tiles) const {
@@ -312,9 +312,9 @@ Cost CostOf(const Description&, const CopyRecord& copy) {
 namespace {
 
 // Which stores of a dispatch read the lines of their range first. What the dispatch has read they
-// find; and long streams to what is only written are non-temporal (Intel's manual of optimization,
-// "Memory Optimization"), or what a processor notices by itself (write streaming of Arm's cores).
-// Atomics read what they change in any case, and TrafficOf() counts that.
+// find; and long streams of whole lines to what is only written are non-temporal (Intel's manual of
+// optimization, "Memory Optimization"), or what a processor notices by itself (write streaming of
+// Arm's cores). Atomics read what they change in any case, and TrafficOf() counts that.
 class StoreFetches {
   public:
     StoreFetches(const Description& description, const DispatchRecord& dispatch)
@@ -335,7 +335,8 @@ class StoreFetches {
             return false;
         }
         const auto read = read_.find(KeyOf(write.range));
-        if (read == read_.end() && write.range.bytes >= below) {
+        const bool is_whole = !write.in_parts && write.kind != AccessKind::kScatter;
+        if (read == read_.end() && write.range.bytes >= below && is_whole) {
             return false;
         }
         return Compulsory(description_, dispatch_, write).bytes >
@@ -369,12 +370,17 @@ ServedBytes ServeFromCache(const Description& description,
         // What DRAM would move does not depend on the cores.
         const Traffic asked = TrafficOf(description, Compulsory(description, dispatch, access), 1);
         add({asked.dram_read, asked.dram_written}, served.asked);
+        const uint64_t before = served.moved.read;
         if (asked.dram_read > 0) {
             add(cache.Read(access.range, asked.dram_read), served.moved);
         }
         if (asked.dram_written > 0) {
             add(cache.Write(access.range, asked.dram_written, stores.Fetches(access)),
                 served.moved);
+        }
+        served.asked_apart += asked.apart;
+        if (access.apart || asked.apart > 0 || access.kind == AccessKind::kScatter) {
+            served.moved_apart += served.moved.read - before;
         }
     }
     uint64_t largest = 0;
@@ -508,7 +514,7 @@ std::array<Cycles, kBounds> FloorsOf(const Description& description,
     floors[static_cast<size_t>(Bound::kScratchpad)] = count * cost.workgroup.scratchpad;
     if (cost.cores > 0 && cost.traffic.network > 0) {
         floors[static_cast<size_t>(Bound::kDma)] =
-            over(cost.traffic.port, DmaBytesPerCycle(description, 1)) + DmaLatency(description);
+            WholeCycles(DmaCycles(description, cost.traffic, cost.cores)) + DmaLatency(description);
         floors[static_cast<size_t>(Bound::kNetwork)] =
             over(cost.traffic.network, NetworkBytesPerCycle(description));
     }

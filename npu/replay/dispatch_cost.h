@@ -62,6 +62,8 @@ struct Cost {
 struct ServedBytes {
     CacheTraffic asked;
     CacheTraffic moved;
+    uint64_t asked_apart = 0;  // of what is read
+    uint64_t moved_apart = 0;
     bool holds_operands = false;  // of products, which cores read again
 };
 

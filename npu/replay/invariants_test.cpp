@@ -34,6 +34,8 @@ std::vector<Description> Machines() {
     machines.push_back(cached);
     cached.dma.exposed = 0.37;
     machines.push_back(cached);
+    cached.dma.apart_gbs = 0.5;
+    machines.push_back(cached);
     return machines;
 }
 
@@ -197,8 +199,9 @@ TEST(NpuInvariants, FasterClocksAndShorterLatenciesLeaveCyclesAlone) {
         {.queues = 3}, [](const Description& machine, const std::vector<Record>& records) {
             Description twice = machine;
             twice.cores.clock_ghz *= 2;
-            for (double* bandwidth : {&twice.dma.port_gbs, &twice.network.bandwidth_gbs,
-                                      &twice.dram.bandwidth_gbs, &twice.host_link.bandwidth_gbs}) {
+            for (double* bandwidth :
+                 {&twice.dma.port_gbs, &twice.dma.apart_gbs, &twice.network.bandwidth_gbs,
+                  &twice.dram.bandwidth_gbs, &twice.host_link.bandwidth_gbs}) {
                 *bandwidth *= 2;
             }
             Description::CommandProcessor& launch = twice.command_processor;

@@ -48,6 +48,8 @@ void VisitFields(Archive& archive, Access& access) {
     archive.Number("bytes", access.bytes, 0);
     archive.Number("element_bytes", access.element_bytes, 4, 0, UINT32_MAX);
     archive.Number("repeated_bytes", access.repeated_bytes, 0);
+    archive.Flag("apart", access.apart, false);
+    archive.Flag("in_parts", access.in_parts, false);
     archive.Number("memory", access.range.memory, 0);
     archive.Number("range_begin", access.range.begin, 0);
     archive.Number("range_bytes", access.range.bytes, 0);

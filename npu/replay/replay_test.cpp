@@ -137,12 +137,53 @@ TEST(NpuReplay, StoresThatMissReadFirstWhereCachesAllocate) {
     EXPECT_EQ(dram({read, in_place}, kBytes * 2), std::pair(kBytes, 3 * kBytes));
     EXPECT_EQ(dram({read, write}, kBytes), std::pair(kBytes, 3 * kBytes));
     EXPECT_EQ(dram({read, write}, kBytes + 1), std::pair(2 * kBytes, 4 * kBytes));
+    // Several stores fill a burst, or none does: no store writes it as a whole.
+    Access in_parts = write;
+    in_parts.in_parts = true;
+    EXPECT_EQ(dram({read, in_parts}, kBytes), std::pair(2 * kBytes, 4 * kBytes));
+    EXPECT_EQ(dram({read, in_parts}, 0), std::pair(kBytes, 3 * kBytes));
+    Access scatter = write;
+    scatter.kind = AccessKind::kScatter;
+    scatter.element_bytes = SmallMachine().dram.burst_bytes;
+    EXPECT_EQ(dram({read, scatter}, kBytes), std::pair(2 * kBytes, 4 * kBytes));
     // The burst of an atomic comes once, whatever caches do with stores.
     const Access atomic = {
         .kind = AccessKind::kAtomic, .writes = true, .bytes = kBytes, .range = out};
     const auto bursts = dram({atomic}, 0);
     EXPECT_EQ(bursts.first, kBytes / 4 * SmallMachine().dram.burst_bytes);
     EXPECT_EQ(dram({atomic}, kBytes + 1), bursts);
+}
+
+// A prefetcher does not find bursts that do not follow each other; a cache that holds them needs
+// none.
+TEST(NpuReplay, BurstsApartEnterACoreAtTheirOwnRate) {
+    constexpr uint64_t kBytes = 1 << 20;
+    Description machine = SmallMachine();
+    machine.scratchpad.bytes = 8 << 20;
+    const auto total = [&](double gbs, Access access) {
+        machine.dma.apart_gbs = gbs;
+        const Record record = {
+            .work = DispatchRecord{.name = "s", .workgroups = 16, .accesses = {std::move(access)}}};
+        const ReplayResult both = Replayed(machine, {record, record});
+        return static_cast<double>(both.total);
+    };
+    const MemoryRange range = {1, 0, kBytes};
+    constexpr double kRate = 1;  // bytes a cycle; streams reach 4
+    const double streams = total(0, {.bytes = kBytes, .range = range});
+    EXPECT_EQ(total(0, {.bytes = kBytes, .apart = true, .range = range}), streams);
+    EXPECT_EQ(total(kRate, {.bytes = kBytes, .range = range}), streams);
+    EXPECT_NEAR(total(kRate, {.bytes = kBytes, .apart = true, .range = range}), 2.0 * kBytes,
+                0.01 * kBytes);
+    // The second time it is in the cache.
+    machine.cache.bytes = 2 * kBytes;
+    EXPECT_NEAR(total(kRate, {.bytes = kBytes, .apart = true, .range = range}), kBytes,
+                0.05 * kBytes);
+    // What stores fetch are reads.
+    machine.cache.write_allocate_bytes = 1;
+    EXPECT_GT(
+        total(kRate,
+              {.writes = true, .bytes = kBytes, .apart = true, .in_parts = true, .range = range}),
+        kBytes);
 }
 
 // What stores read is known at once however many accesses a record has.

@@ -65,6 +65,8 @@ inline DispatchRecord RandomDispatch(std::mt19937_64& random) {
             .element_bytes = static_cast<uint32_t>(1 + below(100)),
             .range = {.memory = below(4), .begin = below(1 << 18), .bytes = below(1 << 18)}};
         access.repeated_bytes = below(3) == 0 ? below(access.bytes + 1) : 0;
+        access.apart = below(4) == 0;
+        access.in_parts = below(4) == 0;
         dispatch.accesses.push_back(access);
     }
     for (uint64_t i = below(3); i > 0; --i) {

@@ -1,5 +1,7 @@
 #include "npu/units/dma_engine.h"
 
+#include <algorithm>
+
 namespace fornax::npu {
 
 double DmaBytesPerCycle(const Description& description, uint64_t cores) {
@@ -12,6 +14,18 @@ double DmaBytesPerCycle(const Description& description, uint64_t cores) {
         rate = std::min(rate, in_flight / latency);
     }
     return rate * static_cast<double>(dma.engines * cores);
+}
+
+double DmaCycles(const Description& description, const Traffic& traffic, uint64_t cores) {
+    const double streams = DmaBytesPerCycle(description, 1);
+    const double apart = description.BytesPerCycle(description.dma.apart_gbs) *
+                         static_cast<double>(description.dma.engines);
+    double cycles = static_cast<double>(std::max<uint64_t>(1, traffic.port)) / streams;
+    if (apart > 0 && apart < streams) {
+        const auto bytes = static_cast<double>(CeilDivide(traffic.apart, cores));
+        cycles += bytes / apart - bytes / streams;
+    }
+    return cycles;
 }
 
 Cycles DmaLatency(const Description& description) {

@@ -3,16 +3,22 @@
 // Source: Little's law (J. Little, "A Proof for the Queuing Formula L = lambda W", 1961): an engine
 // with so many bursts under way, each of which takes the memory's latency, moves no more than
 // outstanding * burst / latency. Time of a descriptor: setup + bytes / (min(port, fair share) *
-// efficiency); the fair share is dram.h's and network.h's to say.
+// efficiency); the fair share is dram.h's and network.h's to say. Where no descriptor names what
+// comes next, but a prefetcher finds it from what came before (J. Baer and T. Chen, "An effective
+// on-chip preloading scheme", 1991), bursts that do not follow each other have a rate of their own.
 #pragma once
 
 #include "npu/description/description.h"
 #include "npu/units/cycles.h"
+#include "npu/units/dram.h"
 
 namespace fornax::npu {
 
 // Bytes in a cycle that the engines of `cores` cores move at most: port and Little's law.
 double DmaBytesPerCycle(const Description& description, uint64_t cores);
+
+// The cycles of all that enters and leaves the core that has most of it.
+double DmaCycles(const Description& description, const Traffic& traffic, uint64_t cores);
 
 // From a descriptor's begin to its first byte: setup, network and DRAM.
 Cycles DmaLatency(const Description& description);

@@ -8,6 +8,7 @@ Traffic& Traffic::operator+=(const Traffic& other) {
     network += other.network;
     over_fetch += other.over_fetch;
     spill += other.spill;
+    apart += other.apart;
     port += other.port;
     return *this;
 }
@@ -16,6 +17,7 @@ Traffic TrafficOf(const Description& description, const Access& access, uint64_t
     const uint64_t burst = description.dram.burst_bytes;
     Traffic traffic;
     uint64_t moved = access.bytes;
+    bool is_apart = access.apart;
     switch (access.kind) {
         case AccessKind::kStream:
         case AccessKind::kReuse:
@@ -27,6 +29,7 @@ Traffic TrafficOf(const Description& description, const Access& access, uint64_t
             const uint64_t element = std::max(access.element_bytes, 1U);
             moved = std::max(access.bytes, CeilDivide(access.bytes, element) *
                                                CeilDivide(element, burst) * burst);
+            is_apart = true;
             break;
         }
     }
@@ -37,6 +40,7 @@ Traffic TrafficOf(const Description& description, const Access& access, uint64_t
         traffic.dram_read = traffic.dram_written = moved;
         traffic.network = 2 * moved;
     }
+    traffic.apart = is_apart ? traffic.dram_read : 0;
     traffic.port =
         access.kind == AccessKind::kBroadcast ? moved : CeilDivide(traffic.network, cores);
     return traffic;

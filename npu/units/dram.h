@@ -4,6 +4,8 @@
 // element, however small: the granularity of DRAM (JESD79-4, burst length), of which what nobody
 // asked for is over-fetch. A broadcast is read from DRAM once, passes the network once and enters
 // every core that takes part; what workgroups use again lies in their scratchpad and is read once.
+// Reads of which one burst does not follow the other are counted apart, for engines that are slower
+// at them (dma_engine.h): gathers, atomics, and what a record says of its accesses.
 #pragma once
 
 #include "npu/description/description.h"
@@ -25,6 +27,11 @@ struct Access {
     // The part of `bytes` that the same workgroup has accessed before. It stays in its part of the
     // scratchpad if all that it accesses here fits.
     uint64_t repeated_bytes = 0;
+    // In the order in which lanes have them, its bursts do not follow each other: lanes that lie
+    // far from each other, or a loop that goes on elsewhere.
+    bool apart = false;
+    // Elements of neighbouring lanes do not touch each other, so that several stores fill a burst.
+    bool in_parts = false;
     MemoryRange range = {};  // for a cache; without a memory it goes to DRAM
     bool operator==(const Access&) const = default;
 };
@@ -35,6 +42,7 @@ struct Traffic {
     uint64_t network = 0;
     uint64_t over_fetch = 0;  // part of what DRAM moves
     uint64_t spill = 0;       // part of what DRAM moves
+    uint64_t apart = 0;       // part of what DRAM moves: reads of bursts that do not follow others
     uint64_t port = 0;        // through the DMA engines of the core that has most
     Traffic& operator+=(const Traffic& other);
     uint64_t dram() const { return dram_read + dram_written; }

@@ -49,6 +49,33 @@ TEST(NpuDma, IsCappedByItsPortAndByLittlesLaw) {
     EXPECT_EQ(DmaSetups(description, 5), 30U);
 }
 
+TEST(NpuDma, BurstsThatDoNotFollowEachOtherHaveTheirOwnRate) {
+    Description description = TestDescription();
+    description.dma = {.engines = 2, .port_gbs = 8, .outstanding = 1000, .efficiency = 1};
+    description.dram.latency_ns = description.network.latency_ns = 0;
+    const Traffic traffic = {.dram_read = 1600, .apart = 800, .port = 800};
+    EXPECT_DOUBLE_EQ(DmaCycles(description, traffic, 2), 800.0 / 16);
+    // Half of what enters the core, at a quarter of the rate.
+    description.dma.apart_gbs = 2;
+    EXPECT_DOUBLE_EQ(DmaCycles(description, traffic, 2), 400.0 / 16 + 400.0 / 4);
+    description.dma.apart_gbs = 100;
+    EXPECT_DOUBLE_EQ(DmaCycles(description, traffic, 2), 800.0 / 16);
+    EXPECT_DOUBLE_EQ(DmaCycles(description, {}, 1), 1.0 / 16);
+}
+
+TEST(NpuDram, ReadsOfBurstsThatDoNotFollowEachOtherAreCounted) {
+    const Description description = TestDescription();  // bursts of 64 bytes
+    const auto apart = [&](const Access& access) {
+        return TrafficOf(description, access, 2).apart;
+    };
+    EXPECT_EQ(apart({.bytes = 1000}), 0U);
+    EXPECT_EQ(apart({.bytes = 1000, .apart = true}), 1000U);
+    EXPECT_EQ(apart({.writes = true, .bytes = 1000, .apart = true}), 0U);
+    EXPECT_EQ(apart({.kind = AccessKind::kGather, .bytes = 8}), 2U * 64);
+    EXPECT_EQ(apart({.kind = AccessKind::kScatter, .writes = true, .bytes = 8}), 0U);
+    EXPECT_EQ(apart({.kind = AccessKind::kAtomic, .writes = true, .bytes = 8}), 2U * 64);
+}
+
 TEST(NpuDram, StreamsMoveWhatTheyNeedAndGathersWholeBursts) {
     const Description description = TestDescription();  // bursts of 64 bytes
     const Traffic stream = TrafficOf(description, {AccessKind::kStream, false, 1000}, 2);

@@ -237,6 +237,19 @@ bool AccessCosts::StreamsAlongLoop(const Cluster& cluster, uint64_t bytes) {
            std::abs(stride) <= std::max<int64_t>(kBurstBytes, static_cast<int64_t>(bytes));
 }
 
+bool AccessCosts::LeapsAlongLoop(const FoundAccess& access, uint64_t lane_bytes) {
+    if (!access.loop.valid() || access.loop_waits) {
+        return false;
+    }
+    const IndexExpr step = index_.AlongIteration(access.offset, access.loop);
+    if (!step.valid()) {
+        return false;
+    }
+    const std::optional<int64_t> bytes = index_.algebra().AsConstant(step);
+    const uint64_t run = std::max<uint64_t>(kBurstBytes, lane_bytes * kernel_.subgroup_size);
+    return !bytes || static_cast<uint64_t>(std::abs(*bytes)) > run;
+}
+
 bool AccessCosts::IsDenseAcross(const FoundAccess& access, uint64_t bytes) {
     const auto& size = kernel_.workgroup_size;
     for (uint32_t axis = 0; axis < 3; ++axis) {
@@ -289,6 +302,11 @@ CostAccess AccessCosts::CostOf(const Cluster& cluster) {
         cost.sharers = 1;
         return cost;
     }
+    const auto& range = cluster.ranges.front();
+    const auto touching = static_cast<uint64_t>(range.end - range.begin);
+    cost.in_parts = first.writes && !is_one && (!dense || (cluster.stride && stride > touching));
+    cost.apart =
+        !is_one && (dense ? LeapsAlongLoop(first, *dense) : !StreamsAlongLoop(cluster, bytes));
     cost.grid_axes = depends.grid_axes & kAllGridAxes;
     if (!first.writes && depends.grid_axes == 0) {
         cost.kind = npu::AccessKind::kBroadcast;

@@ -20,8 +20,9 @@ struct FoundAccess {
     size_t region = 0;
     ir::ValueId buffer;  // invalid: by device address
     ir::ValueId offset;
-    ir::InstId loop;     // the innermost around it; invalid: none
-    uint64_t bytes = 0;  // of an invocation
+    ir::InstId loop;          // the innermost around it; invalid: none
+    bool loop_waits = false;  // the loop has a barrier: all lanes are in the same iteration
+    uint64_t bytes = 0;       // of an invocation
     uint32_t source = kNone;
     uint32_t bound = kNone;  // of KernelCost::buffers
     bool writes = false;
@@ -80,6 +81,9 @@ class AccessCosts {
     // What an offset grows by in an iteration of the loop around it; 0: it does not, or not by one
     // number.
     int64_t LoopStride(const FoundAccess& access);
+    // Whether the next iteration goes on elsewhere than behind what a subgroup's lanes, so many
+    // bytes from each other, access in this one. Subgroups pass a loop one after the other.
+    bool LeapsAlongLoop(const FoundAccess& access, uint64_t lane_bytes);
     // Whether the invocations along another dimension of the workgroup fill whole bursts.
     bool IsDenseAcross(const FoundAccess& access, uint64_t bytes);
 

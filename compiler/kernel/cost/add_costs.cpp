@@ -395,8 +395,17 @@ class CostFinder {
             parent = kernel_.block(structure_.block_of[parent.index]).parent;
         }
         access.loop = parent;
+        access.loop_waits = parent.valid() && HasBarrier(parent);
         access.region = RegionOf(count);
         accesses_.Add(access);
+    }
+
+    bool HasBarrier(InstId construct) const {
+        return std::ranges::any_of(kernel_.inst(construct).blocks, [&](BlockId block) {
+            return std::ranges::any_of(kernel_.block(block).insts, [&](InstId id) {
+                return kernel_.inst(id).op == Op::kBarrier || HasBarrier(id);
+            });
+        });
     }
 
     void AddShared(const Instruction& inst, const CostCount& count) {

@@ -177,7 +177,25 @@ TEST(AddCosts, TheOtherDimensionOfAWorkgroupFillsBursts) {
                      "store_buffer %b, %o, %v, %v, %v, %v align(4) return"),
               "invocations:\n"
               "  read reuse 4/4\n"
-              "  write stream 16\n");
+              "  write stream 16 apart in parts\n");
+}
+
+// The lanes of a subgroup run a loop by themselves, so that what follows is not what lies behind
+// their bytes; at a barrier all wait for each other.
+TEST(AddCosts, LoopsThatLeapReadBurstsApart) {
+    const auto loop = [](const std::string& step, const std::string& more) {
+        return "%zero:f32 = const 0 %c64:i32 = const 64 %c1024:i32 = const 1024\n"
+               "%sum:f32 = loop @0 (%k:i32 = %i4, %acc:f32 = %zero) {\n"
+               "  %more:bool = ult %k, %n if %more { yield } else { exit @0 %acc }\n"
+               "  %v:f32 = load_buffer %a, %k align(4) %s:f32 = fadd %acc, %v " +
+               more +
+               "  continue @0 %s\n"
+               "} continuing (%t:f32) { %k1:i32 = iadd %k, " +
+               step + " next %k1, %t }\nstore_buffer %b, %i4, %sum align(4) return";
+    };
+    EXPECT_NE(CostOf(loop("%c1024", "\n")).find("read reuse 4/4 apart\n"), std::string::npos);
+    EXPECT_EQ(CostOf(loop("%c64", "\n")).find("apart"), std::string::npos);
+    EXPECT_EQ(CostOf(loop("%c1024", "barrier\n")).find("apart"), std::string::npos);
 }
 
 TEST(AddCosts, NeighboursOfAStencilAreBroughtOnce) {
@@ -252,7 +270,7 @@ TEST(AddCosts, LoopsOfConstantLengthNeedNoCounter) {
     EXPECT_EQ(CostOf(Loop("%c10", kColumn)),
               "10*invocations:\n"
               "  operations 1 simple, 0 division, 0 special, 32 bits\n"
-              "  read reuse 4/4\n"
+              "  read reuse 4/4 apart\n"
               "invocations:\n"
               "  write reuse 4/4\n");
 }
@@ -261,7 +279,7 @@ TEST(AddCosts, LoopsOfUnknownLengthCountWhoContinues) {
     EXPECT_EQ(CostOf(Loop("%n", kColumn)),
               "c0:\n"
               "  operations 1 simple, 0 division, 0 special, 32 bits\n"
-              "  read reuse 4/4\n"
+              "  read reuse 4/4 apart\n"
               "invocations:\n"
               "  write reuse 4/4\n");
     EXPECT_EQ(Counted(Loop("%n", kColumn)),

@@ -46,7 +46,8 @@ KernelCost Example() {
 }
 
 TEST(KernelCost, ComesBackFromItsStoredForm) {
-    const KernelCost cost = Example();
+    KernelCost cost = Example();
+    cost.regions[1].accesses[0].apart = cost.regions[1].accesses[0].in_parts = true;
     const std::vector<uint8_t> bytes = SerializeCost(cost);
     const Result<KernelCost> read = ParseCost(bytes);
     ASSERT_TRUE(read.ok()) << read.error().message;
