@@ -43,12 +43,14 @@ class StatisticsCase(unittest.TestCase):
         self.assertEqual(len(reality.summary(rows[:2])), 1)
 
 
-    def test_the_median_of_descriptions(self):
-        texts = [f"# A\nname = \"host\"\n\n[dram]\nbandwidth_gbs = {gbs} # GB/s: peak\nlatency_ns = 0 # ns\n[cache]\nbytes = {size}\n"
-                 for gbs, size in ((60, 8388608), (4.5e+1, 4194304), (50.5, 16777216))]
-        self.assertEqual(reality.median_description(texts),
-                         "# A\nname = \"host\"\n\n[dram]\nbandwidth_gbs = 50.5 # GB/s: peak\nlatency_ns = 0 # ns\n[cache]\nbytes = 8388608\n")
-        self.assertIn("bandwidth_gbs = 45.0 #", reality.median_description(texts[:2]))
+    def test_the_fastest_of_descriptions(self):
+        texts = [f"# A\nname = \"host\"\n\n[vector]\nbits = {bits}\nmultiply_add_interval = {interval}\n[dram]\nbandwidth_gbs = {gbs} # GB/s: peak\n"
+                 f"latency_ns = 0 # ns\n[dma]\nexposed = {exposed}\n[command_processor]\ndrain_ns = {drain}\n"
+                 for bits, interval, gbs, exposed, drain in ((256, 0.6, 60, 0.1, 4000), (256, 0.5, 4.5e+1, 0.3, 1000), (256, 1, 50.5, 0.2, 2000),
+                                                             (512, 1.5, 99, 0.9, 1))]
+        self.assertEqual(reality.fastest_description(texts),
+                         "# A\nname = \"host\"\n\n[vector]\nbits = 256\nmultiply_add_interval = 0.5\n[dram]\nbandwidth_gbs = 60 # GB/s: peak\n"
+                         "latency_ns = 0 # ns\n[dma]\nexposed = 0.2\n[command_processor]\ndrain_ns = 1000\n")
 
 
 class RecordsCase(unittest.TestCase):

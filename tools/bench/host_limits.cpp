@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <thread>
@@ -24,6 +25,9 @@ namespace {
 
 constexpr size_t kHugePageBytes = 2u << 20;
 constexpr size_t kCountMultiple = 256;
+// Narrower vectors are taken where they are so much faster, and not where two times are about
+// equal.
+constexpr double kBetter = 1.05;
 
 struct FreeDeleter {
     void operator()(float* memory) const { std::free(memory); }
@@ -198,7 +202,7 @@ HostLimits MeasureHostLimits(bool quick, uint32_t max_vector_bits) {
         }
         // Not every processor is fastest with its widest vectors.
         const double one = FmaGflops(kernels, 1, rounds, steps);
-        if (one > limits.fma_one_thread_gflops) {
+        if (one > kBetter * limits.fma_one_thread_gflops) {
             limits.fma_one_thread_gflops = one;
             limits.fma_all_threads_gflops = FmaGflops(kernels, limits.threads, rounds, steps);
             limits.vector_unit = kernels.name;
@@ -280,20 +284,22 @@ double ProductGmacs(const HostKernels& kernels, int threads, int rounds, uint64_
     return total / seconds / 1e9;
 }
 
-// The median of several, in turns.
-double PlainCopyRatio(const HostKernels& kernels, int threads, bool quick) {
+double ApartGbs(int threads, bool quick) {
+    constexpr size_t kLine = 64 / sizeof(float), kStep = 1024 / sizeof(float);
+    constexpr size_t kBlock = (16u << 10) / sizeof(float);
     const Arrays arrays((quick ? 4u << 20 : 64u << 20) / sizeof(float), threads);
-    std::vector<double> ratios(quick ? 3 : 9);
-    for (double& ratio : ratios) {
-        const auto gbs = [&](auto copy) {
-            return arrays.Gbs(2, 1, 2, [copy](float* out, const float* a, const float*, size_t n) {
-                copy(out, a, n);
-            });
-        };
-        ratio = gbs(kernels.copy_streaming) / gbs(kernels.copy);
-    }
-    std::ranges::sort(ratios);
-    return ratios[ratios.size() / 2];
+    const auto read = [](float*, const float* a, const float*, size_t count) {
+        float sum = 0;
+        for (size_t block = 0; block + kBlock <= count; block += kBlock) {
+            for (size_t first = 0; first < kStep; first += kLine) {
+                for (size_t i = first; i < kBlock; i += kStep) {
+                    sum += a[block + i];
+                }
+            }
+        }
+        g_sink = sum;
+    };
+    return arrays.Gbs(quick ? 2 : 5, 1, 1, read) / threads;
 }
 
 double Int8Gmacs(const HostKernels& kernels, int threads, int rounds, uint64_t steps) {
@@ -310,21 +316,27 @@ double Int8Gmacs(const HostKernels& kernels, int threads, int rounds, uint64_t s
     return total / seconds / 1e9;
 }
 
-// Copies and triads in turns, with the stores that are the fastest.
-double SustainedGbs(const HostKernels& kernels, int threads, bool quick) {
+// Copies with both kinds of stores and triads, in turns. What disturbs some of them does no harm.
+void MeasureStreams(const HostKernels& kernels, int threads, bool quick, HostUnits& units) {
     const Arrays arrays((quick ? 4u << 20 : 64u << 20) / sizeof(float), threads);
-    const auto copy = [&](float* out, const float* a, const float*, size_t count) {
-        kernels.copy_streaming(out, a, count);
+    const auto gbs_of = [&](auto copy) {
+        return arrays.Gbs(1, 1, 2, [copy](float* out, const float* a, const float*, size_t count) {
+            copy(out, a, count);
+        });
     };
     const auto triad = [&](float* out, const float* a, const float* b, size_t count) {
         kernels.triad_streaming(out, a, b, 0.5f, count);
     };
-    const int turns = quick ? 3 : 120;
-    double seconds = 0;  // for a GB of each
-    for (int turn = 0; turn < turns; ++turn) {
-        seconds += 1 / arrays.Gbs(1, 1, 2, copy) + 1 / arrays.Gbs(1, 1, 3, triad);
+    std::vector<double> seconds(quick ? 3 : 40);  // for a GB of each
+    for (double& of_turn : seconds) {
+        const double copied = gbs_of(kernels.copy_streaming);
+        units.copy_streaming_gbs = std::max(units.copy_streaming_gbs, copied);
+        units.copy_plain_gbs = std::max(units.copy_plain_gbs, gbs_of(kernels.copy));
+        of_turn = 1 / copied + 1 / arrays.Gbs(1, 1, 3, triad);
     }
-    return 2 * turns / seconds;
+    const auto quarter = seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 4);
+    std::ranges::nth_element(seconds, quarter);
+    units.sustained_gbs = 2 / *quarter;
 }
 
 }  // namespace
@@ -358,28 +370,61 @@ HostUnits MeasureHostUnits(bool quick, const HostLimits& limits) {
                           });
     };
     units.core_cache_gbs = triad(24u << 10, 1);
-    units.plain_copy_ratio = PlainCopyRatio(*widest, limits.threads, quick);
-    units.sustained_gbs = SustainedGbs(*widest, limits.threads, quick);
-    const double least = std::sqrt(limits.triad_cached_gbs * units.sustained_gbs);
+    units.apart_gbs = ApartGbs(limits.threads, quick);
+    MeasureStreams(*widest, limits.threads, quick, units);
     for (uint64_t bytes = 1u << 20; bytes <= 256u << 20; bytes += bytes / 2) {
-        if (triad(bytes, limits.threads) >= least) {
-            units.cache_bytes = bytes;
-        }
+        units.triad_gbs[bytes] = triad(bytes, limits.threads);
     }
-    units.cache_gbs =
-        units.cache_bytes == 0
-            ? limits.triad_cached_gbs
-            : triad(std::max<uint64_t>(1u << 20, units.cache_bytes / 2), limits.threads);
     return units;
 }
 
+uint64_t HostUnits::CacheBytes(const HostLimits& limits) const {
+    const double least = std::sqrt(limits.triad_cached_gbs * sustained_gbs);
+    uint64_t most = 0;
+    for (const auto& [bytes, gbs] : triad_gbs) {
+        most = gbs >= least ? bytes : most;
+    }
+    return most;
+}
+
+double HostUnits::CacheGbs(const HostLimits& limits) const {
+    const uint64_t bytes = CacheBytes(limits);
+    if (bytes == 0) {
+        return limits.triad_cached_gbs;
+    }
+    const auto above = triad_gbs.upper_bound(bytes / 2);
+    return above == triad_gbs.begin() ? above->second : std::prev(above)->second;
+}
+
 HostLimits BestOf(const HostLimits& a, const HostLimits& b) {
-    HostLimits best = a.fma_all_threads_gflops >= b.fma_all_threads_gflops ? a : b;
+    HostLimits best = b.fma_all_threads_gflops > kBetter * a.fma_all_threads_gflops ? b : a;
+    best.fma_all_threads_gflops = std::max(a.fma_all_threads_gflops, b.fma_all_threads_gflops);
     best.fma_one_thread_gflops = std::max(a.fma_one_thread_gflops, b.fma_one_thread_gflops);
     best.triad_gbs = std::max(a.triad_gbs, b.triad_gbs);
     best.triad_cached_gbs = std::max(a.triad_cached_gbs, b.triad_cached_gbs);
     best.copy_gbs = std::max(a.copy_gbs, b.copy_gbs);
     best.read_gbs = std::max(a.read_gbs, b.read_gbs);
+    return best;
+}
+
+HostUnits BestOf(const HostUnits& a, const HostUnits& b) {
+    HostUnits best = b.product_gmacs > kBetter * a.product_gmacs ? b : a;
+    if (a.vector_bits == b.vector_bits) {
+        best.product_gmacs = std::max(a.product_gmacs, b.product_gmacs);
+    }
+    best.clock_ghz = std::max(a.clock_ghz, b.clock_ghz);
+    best.int8_gmacs = std::max(a.int8_gmacs, b.int8_gmacs);
+    best.scalar_gops = std::max(a.scalar_gops, b.scalar_gops);
+    best.copy_plain_gbs = std::max(a.copy_plain_gbs, b.copy_plain_gbs);
+    best.copy_streaming_gbs = std::max(a.copy_streaming_gbs, b.copy_streaming_gbs);
+    best.sustained_gbs = std::max(a.sustained_gbs, b.sustained_gbs);
+    best.core_cache_gbs = std::max(a.core_cache_gbs, b.core_cache_gbs);
+    best.apart_gbs = std::max(a.apart_gbs, b.apart_gbs);
+    best.triad_gbs = a.triad_gbs;
+    for (const auto& [bytes, gbs] : b.triad_gbs) {
+        double& most = best.triad_gbs[bytes];
+        most = std::max(most, gbs);
+    }
     return best;
 }
 

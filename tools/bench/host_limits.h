@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace fornax::bench {
@@ -36,21 +37,31 @@ struct HostUnits {
     double product_gmacs = 0;  // f32, of all threads: products of panels in the cores' own caches
     double int8_gmacs = 0;     // of all threads; 0: no instruction has them
     double scalar_gops = 0;    // integer operations that are not vectors', of one thread
-    // Stores of whole lines that miss take so much longer than those that bypass the caches; 1.5
-    // where a copy reads the lines that it writes as well.
-    double plain_copy_ratio = 0;
-    uint64_t cache_bytes = 0;  // three arrays of this size together are still served by caches
-    // The mean of copies and triads in memory over a second: less than the best, because others
-    // use it as well.
+    // Copies in memory with stores of whole lines, and with stores that bypass the caches: 1.5
+    // times as fast where others read the lines that they write.
+    double copy_plain_gbs = 0;
+    double copy_streaming_gbs = 0;
+    // Copies and triads in memory, of which three quarters take longer: less than the best, because
+    // others use memory as well.
     double sustained_gbs = 0;
-    double cache_gbs = 0;       // triad, in half of that
-    double core_cache_gbs = 0;  // triad of one thread, in its own caches
+    std::map<uint64_t, double> triad_gbs;  // by bytes of the three arrays together
+    double core_cache_gbs = 0;             // triad of one thread, in its own caches
+    // What one thread reads of memory, while all do, if each line is 1 KiB behind the one before,
+    // within 16 KiB until all of it is read: lines that no prefetcher expects.
+    double apart_gbs = 0;
+
+    // Three arrays of this size together are still served by caches; 0: there is no such size.
+    uint64_t CacheBytes(const HostLimits& limits) const;
+    // A triad in half of that.
+    double CacheGbs(const HostLimits& limits) const;
 };
 
+// About two seconds.
 HostUnits MeasureHostUnits(bool quick, const HostLimits& limits);
 
 // Each limit as the better of the two measurements, for several interleaved with other work.
 HostLimits BestOf(const HostLimits& a, const HostLimits& b);
+HostUnits BestOf(const HostUnits& a, const HostUnits& b);
 
 // Threads that may run at the same time in this process.
 int AvailableThreads();

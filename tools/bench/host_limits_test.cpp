@@ -85,9 +85,11 @@ TEST(HostLimits, QuickMeasurementGivesEveryLimit) {
 }
 
 TEST(HostUnits, QuickMeasurementGivesEveryUnit) {
-    const HostUnits units = MeasureHostUnits(/*quick=*/true, MeasureHostLimits(/*quick=*/true));
-    for (const double value : {units.clock_ghz, units.product_gmacs, units.scalar_gops,
-                               units.plain_copy_ratio, units.sustained_gbs, units.cache_gbs}) {
+    const HostLimits limits = MeasureHostLimits(/*quick=*/true);
+    const HostUnits units = MeasureHostUnits(/*quick=*/true, limits);
+    for (const double value :
+         {units.clock_ghz, units.product_gmacs, units.scalar_gops, units.copy_plain_gbs,
+          units.copy_streaming_gbs, units.sustained_gbs, units.apart_gbs, units.CacheGbs(limits)}) {
         EXPECT_GT(value, 0);
     }
     EXPECT_GE(units.vector_bits, 128U);
@@ -103,6 +105,44 @@ TEST(HostLimits, BestOfTakesTheBetterOfEach) {
     const HostLimits best = BestOf(a, b);
     EXPECT_EQ(best.copy_gbs, 2);
     EXPECT_EQ(best.read_gbs, 3);
+}
+
+TEST(HostUnits, BestOfTakesTheFastestOfEach) {
+    // The first one's memory was disturbed, the second one's cores.
+    const HostUnits a = {.clock_ghz = 3,
+                         .vector_bits = 512,
+                         .product_gmacs = 100,
+                         .sustained_gbs = 20,
+                         .triad_gbs = {{1, 90}, {2, 15}}};
+    const HostUnits b = {.clock_ghz = 2,
+                         .vector_bits = 256,
+                         .product_gmacs = 102,
+                         .sustained_gbs = 50,
+                         .triad_gbs = {{1, 40}, {2, 30}}};
+    for (const HostUnits& best : {BestOf(a, b), BestOf(b, a)}) {
+        EXPECT_EQ(best.clock_ghz, 3);
+        EXPECT_EQ(best.sustained_gbs, 50);
+        EXPECT_EQ(best.triad_gbs, (std::map<uint64_t, double>{{1, 90}, {2, 30}}));
+    }
+    // About as fast: what came first stays, with what belongs to it.
+    EXPECT_EQ(BestOf(a, b).vector_bits, 512U);
+    EXPECT_EQ(BestOf(a, b).product_gmacs, 100);
+    HostUnits faster = b;
+    faster.product_gmacs = 200;
+    EXPECT_EQ(BestOf(a, faster).vector_bits, 256U);
+}
+
+TEST(HostUnits, TheCacheIsWhatIsFasterThanMemory) {
+    HostLimits limits;
+    limits.triad_cached_gbs = 160;
+    HostUnits units;
+    units.sustained_gbs = 40;
+    units.triad_gbs = {{8 << 20, 150}, {16 << 20, 120}, {32 << 20, 70}};
+    EXPECT_EQ(units.CacheBytes(limits), 16U << 20);  // 80 GB/s and more
+    EXPECT_EQ(units.CacheGbs(limits), 150);
+    units.triad_gbs = {{8 << 20, 50}};
+    EXPECT_EQ(units.CacheBytes(limits), 0U);
+    EXPECT_EQ(units.CacheGbs(limits), 160);
 }
 
 }  // namespace

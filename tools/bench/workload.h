@@ -107,8 +107,8 @@ WorkloadResult CreateDivisions(Device& device, uint32_t invocations);
 constexpr uint32_t kSimpleOperations = 10;  // of a step of a chain
 WorkloadResult CreateSimpleOperations(Device& device, uint32_t invocations);
 // Dispatches with barriers between, each of workgroups that take long enough for all workers.
-constexpr uint32_t kTeamDispatches = 100;
-constexpr uint32_t kTeamSteps = 8;
+constexpr uint32_t kTeamDispatches = 20;
+constexpr uint32_t kTeamSteps = 1;
 WorkloadResult CreateTeamDispatches(Device& device, uint32_t workgroups);
 // Chains of multiply-adds of so many steps, of elements that come from memory and go to it.
 WorkloadResult CreateStreamedChains(Device& device, uint32_t count, uint32_t steps);

@@ -18,9 +18,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <initializer_list>
 #include <memory>
-#include <span>
-#include <vector>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -34,72 +34,120 @@
 namespace fornax::tool {
 namespace {
 
-// Medians of so many runs of each, in turns, after some that do not count: the optimized tier comes
-// meanwhile.
-Result<std::vector<double>> MedianSeconds(
-    std::span<const std::unique_ptr<bench::Workload>> workloads,
-    int runs) {
-    std::vector<std::vector<double>> seconds(workloads.size());
-    for (int run = 0; run < 2 * runs; ++run) {
-        for (size_t i = 0; i < workloads.size(); ++i) {
-            FORNAX_ASSIGN_OR_RETURN(const double of_run, workloads[i]->Run());
-            if (run >= runs) {
-                seconds[i].push_back(of_run);
+// Everything is measured in several passes over all of it, and the fastest counts: what else runs
+// on the machine only makes things slower, and seldom for all of the passes.
+constexpr int kPasses = 3;
+
+struct Measured {
+    std::unique_ptr<bench::Workload> workload;
+    int runs = 0;  // in a pass
+    double seconds = INFINITY;
+};
+
+// What the driver is measured with.
+enum What : size_t {
+    kExponentials,
+    kOperations,
+    kDivisions,
+    kSubmission,
+    kDispatches,
+    kTeamHalf,  // half as many workgroups as kTeamAll
+    kTeamAll,
+    kStream,   // without computation
+    kChains,   // computation that takes longer than memory
+    kChains3,  // three times as much
+    kWhats
+};
+constexpr uint32_t kDispatchesOfABuffer = 1000;
+constexpr uint32_t kTeamWorkgroups = 16;  // of a thread
+
+class Measurements {
+  public:
+    explicit Measurements(bool quick) : quick_(quick) {}
+
+    Status Prepare(bench::Device& device, int threads) {
+        const auto workgroups = kTeamWorkgroups * static_cast<uint32_t>(threads);
+        FORNAX_RETURN_IF_ERROR(Add(kExponentials, bench::CreateExponentials(device, chains()), 25));
+        FORNAX_RETURN_IF_ERROR(
+            Add(kOperations, bench::CreateSimpleOperations(device, chains()), 25));
+        FORNAX_RETURN_IF_ERROR(Add(kDivisions, bench::CreateDivisions(device, chains()), 25));
+        FORNAX_RETURN_IF_ERROR(Add(kSubmission, bench::CreateDispatches(device, 1), 200));
+        FORNAX_RETURN_IF_ERROR(
+            Add(kDispatches, bench::CreateDispatches(device, kDispatchesOfABuffer), 25));
+        FORNAX_RETURN_IF_ERROR(
+            Add(kTeamHalf, bench::CreateTeamDispatches(device, workgroups), 400));
+        FORNAX_RETURN_IF_ERROR(
+            Add(kTeamAll, bench::CreateTeamDispatches(device, 2 * workgroups), 400));
+        return PrepareStreams(device);
+    }
+
+    // One pass. What belongs together takes turns.
+    Status Run() {
+        FORNAX_RETURN_IF_ERROR(Run({kExponentials, kOperations, kDivisions}));
+        FORNAX_RETURN_IF_ERROR(Run({kTeamHalf, kTeamAll, kSubmission}));
+        FORNAX_RETURN_IF_ERROR(Run({kDispatches}));
+        return Run({kStream, kChains, kChains3});
+    }
+
+    uint32_t chains() const { return quick_ ? 4096 : 65536; }
+    double seconds(What what) const { return all_[what].seconds; }
+    double dispatch() const { return seconds(kDispatches) / kDispatchesOfABuffer; }
+
+    // A dispatch of all workers beyond what its workgroups take: as many workgroups take twice the
+    // time of half as many, but for that and the submission.
+    double team_launch() const {
+        const double launches = 2 * seconds(kTeamHalf) - seconds(kTeamAll) - seconds(kSubmission);
+        return std::max(0.0, launches / bench::kTeamDispatches);
+    }
+
+    // How much of the time of streams from and to memory passes beside computation that takes
+    // longer: what more of the computation does not explain.
+    double exposed() const {
+        const double computed = (seconds(kChains3) - seconds(kChains)) / 2;
+        return std::clamp((seconds(kChains) - computed) / seconds(kStream), 0.0, 1.0);
+    }
+
+  private:
+    Status Add(What what, bench::WorkloadResult workload, int runs) {
+        if (!workload.ok()) {
+            return std::move(workload).error();
+        }
+        all_[what] = {.workload = std::move(*workload), .runs = quick_ ? 5 : runs};
+        return OkStatus();
+    }
+
+    Status PrepareStreams(bench::Device& device) {
+        const uint32_t count = (quick_ ? 4U << 20 : 64U << 20) / sizeof(float);
+        constexpr uint32_t kMostSteps = 4096;
+        FORNAX_RETURN_IF_ERROR(Add(kStream, bench::CreateStreamedChains(device, count, 0), 9));
+        FORNAX_RETURN_IF_ERROR(Run({kStream}));
+        for (uint32_t steps = 4; steps <= kMostSteps; steps *= 2) {
+            all_[kChains] = {};
+            FORNAX_RETURN_IF_ERROR(
+                Add(kChains, bench::CreateStreamedChains(device, count, steps), 3));
+            FORNAX_RETURN_IF_ERROR(Run({kChains}));
+            if (seconds(kChains) >= 2 * seconds(kStream)) {
+                all_[kChains].runs = all_[kStream].runs;
+                return Add(kChains3, bench::CreateStreamedChains(device, count, 3 * steps), 9);
             }
         }
+        return Error{ErrorCode::kInternal, "No computation takes longer than memory."};
     }
-    std::vector<double> medians;
-    for (std::vector<double>& of_one : seconds) {
-        std::ranges::nth_element(of_one, of_one.begin() + runs / 2);
-        medians.push_back(of_one[runs / 2]);
-    }
-    return medians;
-}
 
-Result<double> MedianSeconds(bench::Device& device,
-                             bench::WorkloadFactory create,
-                             uint32_t size,
-                             int runs) {
-    std::vector<std::unique_ptr<bench::Workload>> workloads(1);
-    FORNAX_ASSIGN_OR_RETURN(workloads[0], create(device, size));
-    FORNAX_ASSIGN_OR_RETURN(const std::vector<double> medians, MedianSeconds(workloads, runs));
-    return medians[0];
-}
-
-// A dispatch of all workers beyond what its workgroups take: as many workgroups take twice the time
-// of half as many, but for that.
-Result<double> TeamLaunchSeconds(bench::Device& device, uint32_t threads, int runs) {
-    constexpr uint32_t kOfAThread = 8;
-    std::vector<std::unique_ptr<bench::Workload>> workloads(2);
-    for (uint32_t i = 0; i < 2; ++i) {
-        FORNAX_ASSIGN_OR_RETURN(
-            workloads[i], bench::CreateTeamDispatches(device, (i + 1) * kOfAThread * threads));
-    }
-    FORNAX_ASSIGN_OR_RETURN(const std::vector<double> half_and_all, MedianSeconds(workloads, runs));
-    return std::max(0.0, (2 * half_and_all[0] - half_and_all[1]) / bench::kTeamDispatches);
-}
-
-// How much of the time of streams from and to memory passes beside computation that takes longer:
-// what more of the computation does not explain.
-Result<double> ExposedShare(bench::Device& device, uint32_t count, int runs) {
-    std::vector<std::unique_ptr<bench::Workload>> workloads(3);
-    FORNAX_ASSIGN_OR_RETURN(workloads[0], bench::CreateStreamedChains(device, count, 0));
-    std::vector<double> seconds;
-    constexpr uint32_t kMostSteps = 4096;
-    for (uint32_t steps = 4; steps <= kMostSteps; steps *= 2) {
-        for (uint32_t i = 1; i < 3; ++i) {
-            workloads[i].reset();
-            FORNAX_ASSIGN_OR_RETURN(workloads[i], bench::CreateStreamedChains(
-                                                      device, count, i == 1 ? steps : 3 * steps));
+    // In turns. The first runs warm up, and are slower.
+    Status Run(std::initializer_list<What> whats) {
+        for (int run = 0; run < all_[*whats.begin()].runs; ++run) {
+            for (const What what : whats) {
+                FORNAX_ASSIGN_OR_RETURN(const double seconds, all_[what].workload->Run());
+                all_[what].seconds = std::min(all_[what].seconds, seconds);
+            }
         }
-        FORNAX_ASSIGN_OR_RETURN(seconds, MedianSeconds(workloads, runs));
-        if (seconds[1] >= 2 * seconds[0]) {
-            break;
-        }
+        return OkStatus();
     }
-    const double computed = (seconds[2] - seconds[1]) / 2;
-    return std::clamp((seconds[1] - computed) / seconds[0], 0.0, 1.0);
-}
+
+    const bool quick_;
+    Measured all_[kWhats];
+};
 
 // Stores that miss read their line, but for those of buffers that kernels stream to.
 constexpr double kAllocatingCopyRatio = 1.2;
@@ -116,33 +164,17 @@ uint64_t BytesOfCoresCache() {
 }  // namespace
 
 Result<npu::Description> MeasureHostDescription(bool quick) {
-    const bench::HostLimits before = bench::MeasureHostLimits(quick);
     FORNAX_ASSIGN_OR_RETURN(const std::unique_ptr<bench::Device> device,
                             bench::Device::Create(/*validate=*/false));
-    const uint32_t chains = quick ? 4096 : 65536;
-    const int runs = quick ? 5 : 25;
-    const int submissions = quick ? 20 : 500;
-    constexpr uint32_t kDispatches = 1000;
-    FORNAX_ASSIGN_OR_RETURN(const double exponentials,
-                            MedianSeconds(*device, bench::CreateExponentials, chains, runs));
-    FORNAX_ASSIGN_OR_RETURN(const double operations,
-                            MedianSeconds(*device, bench::CreateSimpleOperations, chains, runs));
-    FORNAX_ASSIGN_OR_RETURN(const double divisions,
-                            MedianSeconds(*device, bench::CreateDivisions, chains, runs));
-    FORNAX_ASSIGN_OR_RETURN(const double submission,
-                            MedianSeconds(*device, bench::CreateDispatches, 1, submissions));
-    FORNAX_ASSIGN_OR_RETURN(const double dispatches,
-                            MedianSeconds(*device, bench::CreateDispatches, kDispatches, runs));
-    FORNAX_ASSIGN_OR_RETURN(
-        const double team_launch,
-        TeamLaunchSeconds(*device, static_cast<uint32_t>(before.threads), quick ? 5 : 51));
-    FORNAX_ASSIGN_OR_RETURN(
-        const double exposed,
-        ExposedShare(*device, (quick ? 4U << 20 : 64U << 20) / sizeof(float), quick ? 3 : 9));
-
-    // Others may have taken a part of the bandwidth for a while.
-    const bench::HostLimits limits = bench::BestOf(before, bench::MeasureHostLimits(quick));
-    const bench::HostUnits units = bench::MeasureHostUnits(quick, limits);
+    Measurements measured(quick);
+    FORNAX_RETURN_IF_ERROR(measured.Prepare(*device, bench::AvailableThreads()));
+    bench::HostLimits limits;
+    bench::HostUnits units;
+    for (int pass = 0; pass < (quick ? 1 : kPasses); ++pass) {
+        limits = bench::BestOf(limits, bench::MeasureHostLimits(quick));
+        FORNAX_RETURN_IF_ERROR(measured.Run());
+        units = bench::BestOf(units, bench::MeasureHostUnits(quick, limits));
+    }
 
     npu::Description host;
     host.name = "host";
@@ -161,9 +193,9 @@ Result<npu::Description> MeasureHostDescription(bool quick) {
                    .dataflow = npu::Dataflow::kBest,
                    .rate_int8 = Rounded(units.int8_gmacs / (vectors * 4 * clock))};
     // Cycles between two vectors; each function of a chain comes with one simple operation.
-    const double functions = 1.0 * chains * bench::kUnitChains * bench::kUnitSteps;
+    const double functions = 1.0 * measured.chains() * bench::kUnitChains * bench::kUnitSteps;
     const auto cycles = [&](double seconds) { return seconds * 1e9 * clock * vectors / functions; };
-    const double simple = cycles(operations) / bench::kSimpleOperations;
+    const double simple = cycles(measured.seconds(kOperations)) / bench::kSimpleOperations;
     const auto interval = [&](double seconds) {
         return Rounded(std::max(0.01, cycles(seconds) - simple));
     };
@@ -172,9 +204,10 @@ Result<npu::Description> MeasureHostDescription(bool quick) {
                    .bits = units.vector_bits,
                    .simple_interval = Rounded(simple),
                    .multiply_add_interval = Rounded(vectors * clock / units.product_gmacs),
-                   .division_interval = interval(divisions)};
-    host.special = {
-        .lanes = lanes, .interval = interval(exponentials), .unit = npu::SpecialUnit::kVector};
+                   .division_interval = interval(measured.seconds(kDivisions))};
+    host.special = {.lanes = lanes,
+                    .interval = interval(measured.seconds(kExponentials)),
+                    .unit = npu::SpecialUnit::kVector};
     // The nearest power of two.
     const double width = std::exp2(std::round(std::log2(units.core_cache_gbs / clock)));
     host.scratchpad = {.bytes = BytesOfCoresCache(),
@@ -182,16 +215,20 @@ Result<npu::Description> MeasureHostDescription(bool quick) {
                        .bank_bytes = static_cast<uint64_t>(std::clamp(width, 1.0, 4096.0)),
                        .alignment_bytes = 64,
                        .policy = npu::ScratchpadPolicy::kBump};
+    const double cache_gbs = units.CacheGbs(limits);
     host.dma = {.engines = 1,
-                .port_gbs = Rounded(std::max(limits.triad_cached_gbs, units.cache_gbs) / threads),
+                .port_gbs = Rounded(std::max(limits.triad_cached_gbs, cache_gbs) / threads),
                 .setup_ns = 0,
                 .outstanding = 1024,
                 .efficiency = 1,
-                .exposed = Rounded(exposed)};
-    host.network = {.bandwidth_gbs = Rounded(units.cache_gbs), .latency_ns = 0};
-    host.cache = {.bytes = units.cache_bytes,
+                .exposed = Rounded(measured.exposed()),
+                .apart_gbs = Rounded(units.apart_gbs)};
+    host.network = {.bandwidth_gbs = Rounded(cache_gbs), .latency_ns = 0};
+    host.cache = {.bytes = units.CacheBytes(limits),
                   .write_allocate_bytes =
-                      units.plain_copy_ratio > kAllocatingCopyRatio ? kernel::kStreamedBytes : 0};
+                      units.copy_streaming_gbs > kAllocatingCopyRatio * units.copy_plain_gbs
+                          ? kernel::kStreamedBytes
+                          : 0};
     const double most =
         std::max({limits.read_gbs, limits.copy_gbs, limits.triad_gbs, units.sustained_gbs});
     host.dram = {.bandwidth_gbs = Rounded(most),
@@ -199,9 +236,10 @@ Result<npu::Description> MeasureHostDescription(bool quick) {
                  .burst_bytes = 64,
                  .efficiency = Rounded(units.sustained_gbs / most)};
     host.host_link = {.bandwidth_gbs = Rounded(limits.copy_gbs), .latency_ns = 0};
-    const double dispatch = dispatches / kDispatches;
-    host.command_processor.drain_ns = Rounded(1e9 * std::max(dispatch, team_launch));
-    host.command_processor.driver_us = Rounded(1e6 * std::max(0.0, submission - dispatch));
+    host.command_processor.drain_ns =
+        Rounded(1e9 * std::max(measured.dispatch(), measured.team_launch()));
+    host.command_processor.driver_us =
+        Rounded(1e6 * std::max(0.0, measured.seconds(kSubmission) - measured.dispatch()));
     FORNAX_RETURN_IF_ERROR(npu::CheckDescription(host));
     return host;
 }

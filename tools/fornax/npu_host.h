@@ -8,8 +8,8 @@
 
 namespace fornax::tool {
 
-// Runs on the Fornax driver and on the host itself, for about ten seconds; with `quick` about one,
-// and less exactly. The loader must have been told of the driver (SelectDriver()).
+// Runs on the Fornax driver and on the host itself, for about fifteen seconds; with `quick` about
+// one, and less exactly. The loader must have been told of the driver (SelectDriver()).
 Result<npu::Description> MeasureHostDescription(bool quick);
 
 // The text of a file with all keys, each with its meaning.
