@@ -343,6 +343,8 @@ void MeasureStreams(const HostKernels& kernels, int threads, bool quick, HostUni
 
 HostUnits MeasureHostUnits(bool quick, const HostLimits& limits) {
     const int rounds = quick ? 2 : 5;
+    // Less than a slice of what else wants a core.
+    const int short_rounds = quick ? 2 : 50;
     HostUnits units;
     units.clock_ghz = ClockGhz(quick);
     units.scalar_gops = ScalarGops(quick);
@@ -355,10 +357,12 @@ HostUnits MeasureHostUnits(bool quick, const HostLimits& limits) {
         widest = widest == nullptr ? &kernels : widest;
         if (kernels.name == limits.vector_unit) {
             units.vector_bits = kernels.vector_bits;
-            units.product_gmacs = ProductGmacs(kernels, limits.threads, rounds, quick ? 5 : 500);
+            units.product_gmacs =
+                ProductGmacs(kernels, limits.threads, short_rounds, quick ? 5 : 100);
         }
-        units.int8_gmacs = std::max(units.int8_gmacs, Int8Gmacs(kernels, limits.threads, rounds,
-                                                                quick ? 100'000 : 5'000'000));
+        units.int8_gmacs =
+            std::max(units.int8_gmacs,
+                     Int8Gmacs(kernels, limits.threads, short_rounds, quick ? 100'000 : 500'000));
     }
     // From sizes that the nearest caches hold to those that none does.
     const auto triad = [&](uint64_t bytes, int threads) {
