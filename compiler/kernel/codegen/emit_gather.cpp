@@ -68,19 +68,32 @@ MemoryCode::Values MemoryCode::Gather(const MemoryRegion& region,
     if (region.bounds == Bounds::kClamped) {
         offsets = ClampScalar(region, offsets, element * count);
     }
+    Values results;
+    for (size_t i = 0; i < count; ++i) {
+        const auto [base, at] = ElementPlaces(region, offsets, i * element);
+        results.push_back(MaskedGather(region, code_.VectorOf(type), base, at, masks[i]));
+    }
+    return results;
+}
+
+// Where an element lies that is so many bytes behind others: a base for all lanes, and the lanes'
+// offsets from it, which the instructions take as signed.
+std::pair<Value*, Value*> MemoryCode::ElementPlaces(const MemoryRegion& region,
+                                                    Value* offsets,
+                                                    uint64_t behind) {
     Value* base = region.base;
+    if (region.bounds == Bounds::kChecked) {
+        // An offset of 32 bits comes round, as in the test of the element's place.
+        offsets = builder_.CreateAdd(offsets, vectors::Same(offsets->getType(), behind));
+    } else if (behind != 0) {
+        base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, behind);
+    }
     if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
-        // The instruction takes signed 32-bit offsets: move the base to the middle of the 4 GiB.
+        // Move the base to the middle of the 4 GiB.
         base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
         offsets = builder_.CreateXor(offsets, code_.Splat(builder_.getInt32(0x80000000u)));
     }
-    Values results;
-    for (size_t i = 0; i < count; ++i) {
-        Value* at =
-            i == 0 ? base : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, i * element);
-        results.push_back(MaskedGather(region, code_.VectorOf(type), at, offsets, masks[i]));
-    }
-    return results;
+    return {base, offsets};
 }
 
 // An element a lane, of `type`, which has 32 or 64 bits a lane; zero where the mask is not set. The
@@ -170,15 +183,9 @@ void MemoryCode::ScatterElements(const MemoryRegion& region,
         }
         return;
     }
-    Value* base = region.base;
-    if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
-        base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
-        offsets = builder_.CreateXor(offsets, code_.Splat(builder_.getInt32(0x80000000u)));
-    }
     for (size_t i = 0; i < values.size(); ++i) {
-        Value* at =
-            i == 0 ? base : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, i * element);
-        Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), at, offsets);
+        const auto [base, at] = ElementPlaces(region, offsets, i * element);
+        Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), base, at);
         Annotate(region, builder_.CreateMaskedScatter(values[i], addresses, llvm::Align(element),
                                                       masks[i]));
     }

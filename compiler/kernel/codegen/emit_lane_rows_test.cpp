@@ -112,6 +112,44 @@ TEST(EmitLaneRows, WordsOfRobustBuffers) {
     }
 }
 
+// Offsets are of 32 bits: a run that begins below 0 ends at the beginning of the buffer. So do
+// runs of stores, and runs at places that follow a pattern.
+TEST(EmitLaneRows, RunsComeRoundInRobustBuffers) {
+    for (const uint32_t count : {2u, 3u, 4u}) {
+        Places places(count, 2 * kLanes, 0);
+        for (uint32_t lane = 5; lane < kLanes; lane += 7) {
+            places.in[lane] = 0u - 4 * (1 + lane % count);
+        }
+        places.in[kLanes + 9] = 0u - 4;
+        const std::string load = "load_buffer %in, ";
+        for (const bool has_pattern : {false, true}) {
+            std::vector<uint32_t> expected = places.out;
+            for (uint32_t lane = 0; lane < kLanes; ++lane) {
+                const uint32_t begin = has_pattern ? (lane * count - 1) * 4 : places.in[lane];
+                for (uint32_t i = 0; i < count; ++i) {
+                    const uint32_t from = (begin + 4 * (count - 1 - i)) / 4;
+                    const uint32_t to = (places.in[kLanes + lane] + 4 * i) / 4;
+                    if (to < expected.size()) {
+                        expected[to] = from < places.in.size() ? places.in[from] : 0;
+                    }
+                }
+            }
+            SCOPED_TRACE(testing::Message() << count << (has_pattern ? ", a pattern" : ""));
+            const std::string stride = "%stride:i32 = const " + std::to_string(count * 4) +
+                                       "\n%rows:i32 = imul %li, %stride\n%word:i32 = const "
+                                       "4\n%start:i32 = isub %rows, %word\n";
+            const ir::Kernel kernel =
+                TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4) robust", kPrologue,
+                                stride +
+                                    Moves(count, load + (has_pattern ? "%start" : "%from"),
+                                          "store_buffer %out, %to") +
+                                    "return\n");
+            ForEachWidth(kernel, {places.in, places.out}, {.push_constants = {kAll}},
+                         [&](const Buffers& b) { EXPECT_EQ(b[1], expected); });
+        }
+    }
+}
+
 TEST(EmitLaneRows, DeviceAddresses) {
     constexpr char kLoad[] = "load_global %a";
     for (const uint32_t count : {3u, 4u}) {

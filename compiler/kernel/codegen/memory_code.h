@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "compiler/kernel/codegen/function_code.h"
 #include "compiler/kernel/codegen/memory_region.h"
@@ -99,6 +100,9 @@ class MemoryCode : FunctionPart {
     void ScatterElements(const MemoryRegion& region,
                          llvm::Value* offsets,
                          llvm::ArrayRef<llvm::Value*> values);
+    std::pair<llvm::Value*, llvm::Value*> ElementPlaces(const MemoryRegion& region,
+                                                        llvm::Value* offsets,
+                                                        uint64_t behind);
     llvm::Value* MaskedGather(const MemoryRegion& region,
                               llvm::Type* type,
                               llvm::Value* base,
