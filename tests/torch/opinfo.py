@@ -110,7 +110,9 @@ def compare(got, wanted, of_matrix=0):
 
 
 def without_poles(values):
-    return [torch.where(value.abs() > 1e12, torch.inf, value) if value.is_floating_point() else value for value in values]
+    """What is too large to be a value of a function at a whole number, as an infinity of its sign."""
+    return [torch.where(value.abs() > 1e12, torch.copysign(torch.full_like(value, torch.inf), value), value)
+            if value.is_floating_point() else value for value in values]
 
 
 def no_further(function, tensors, got, wanted, steps=0):

@@ -26,7 +26,7 @@ struct ConvolutionCase {
         return window;
     }
 
-    // Of the result.
+    // Height and width of the result.
     std::array<int64_t, 2> size() const {
         std::array<int64_t, 2> size = {};
         for (size_t i = 0; i < 2; ++i) {
