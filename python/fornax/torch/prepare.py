@@ -9,9 +9,9 @@ from . import capture, complex_numbers
 from .sizes import Unsupported
 
 # Python writes a complex number without a value as names that it does not know, and so does the code of FX graphs.
-for _name in ("inf", "nan"):
-    torch.fx.graph._register_custom_builtin(  # pylint: disable=protected-access
-        f"{_name}j", f"{_name}j = complex(0, float('{_name}'))", complex(0, getattr(math, _name)))
+_register = getattr(torch.fx.graph, "_register_custom_builtin", None)  # not in every version of torch
+for _name in ("inf", "nan") if _register else ():
+    _register(f"{_name}j", f"{_name}j = complex(0, float('{_name}'))", complex(0, getattr(math, _name)))
 
 _CHECK = torch.ops.aten._linalg_check_errors.default
 
