@@ -17,12 +17,18 @@ namespace {
 
 constexpr uint32_t kMaxValues = 96;
 constexpr int64_t kMaxOffset = int64_t{1} << 30;
-// What strides are multiplied and divided by.
-constexpr uint64_t kMaxScale = uint64_t{1} << 20;
 constexpr int64_t kMaxRow = 1 << 12;
-constexpr size_t kLeastLanesOfARow = 4;
 
-using Lanes = std::optional<LaneForm>;
+using lane_forms::AreRows;
+using lane_forms::Divided;
+using lane_forms::Each;
+using lane_forms::kLeastLanesOfARow;
+using lane_forms::kMaxScale;
+using lane_forms::Lanes;
+using lane_forms::Multiplied;
+using lane_forms::Remainder;
+using lane_forms::Sum;
+using lane_forms::WithoutRows;
 using Found = std::optional<Speculation>;
 
 // What EmitPureOp() computes: loads of constants are as pure, but not of their operands alone.
@@ -31,68 +37,6 @@ bool IsArithmetic(const ir::Instruction& inst) {
            inst.op != Op::kLoadDescriptor && inst.op != Op::kLoadPush &&
            inst.op != Op::kLoadConstant && inst.op != Op::kBufferSize &&
            inst.op != Op::kBufferAddress;
-}
-
-// A stride of `times` / `by` times as much, without a remainder. False if its factors get too
-// large.
-bool Scale(LaneForm& lanes, int64_t times, int64_t by) {
-    if (!lanes.HasRows()) {
-        return true;
-    }
-    if (times <= 0) {
-        return false;
-    }
-    const uint64_t above = std::gcd(lanes.by, static_cast<uint64_t>(times));
-    const uint64_t below = std::gcd(lanes.times, static_cast<uint64_t>(by));
-    lanes.times = lanes.times / below * (static_cast<uint64_t>(times) / above);
-    lanes.by = lanes.by / above * (static_cast<uint64_t>(by) / below);
-    return lanes.times <= kMaxScale && lanes.by <= kMaxScale;
-}
-
-template <typename Map>
-LaneForm Each(LaneForm lanes, Map map) {
-    std::ranges::transform(lanes.offsets, lanes.offsets.begin(), map);
-    return lanes;
-}
-
-Lanes Divided(const LaneForm& in, int64_t by) {
-    LaneForm lanes = Each(in, [by](int64_t at) { return at / by; });
-    return Scale(lanes, 1, by) ? Lanes(std::move(lanes)) : std::nullopt;
-}
-
-Lanes Multiplied(const LaneForm& in, int64_t times) {
-    LaneForm lanes = Each(in, [times](int64_t at) { return at * times; });
-    return Scale(lanes, times, 1) ? Lanes(std::move(lanes)) : std::nullopt;
-}
-
-// The stride is a multiple of `by`.
-LaneForm Remainder(const LaneForm& in, int64_t by) {
-    LaneForm lanes{.offsets = in.offsets, .rows = {}, .stride = {}};
-    return Each(std::move(lanes), [by](int64_t at) { return at % by; });
-}
-
-Lanes Sum(LaneForm first, const LaneForm& second, int64_t sign) {
-    for (size_t i = 0; i < first.offsets.size(); ++i) {
-        first.offsets[i] += sign * second.offsets[i];
-    }
-    if (!second.HasRows()) {
-        return first;
-    }
-    if (sign < 0) {
-        return {};
-    }
-    if (!first.HasRows()) {
-        LaneForm sum = second;
-        sum.offsets = std::move(first.offsets);
-        return sum;
-    }
-    if (first.stride != second.stride || first.times != second.times || first.by != second.by) {
-        return {};
-    }
-    for (size_t i = 0; i < first.rows.size(); ++i) {
-        first.rows[i] += second.rows[i];
-    }
-    return first;
 }
 
 Found With(Lanes lanes, Base base) {
@@ -126,18 +70,6 @@ void AssumeAligned(Speculation& result, ir::ValueId value, const LaneForm& in, u
 }
 
 }  // namespace
-
-bool LaneForm::IsOne() const {
-    return !HasRows() && std::ranges::all_of(offsets, [&](int64_t at) { return at == offsets[0]; });
-}
-
-int64_t LaneForm::Lowest() const {
-    return *std::ranges::min_element(offsets);
-}
-
-int64_t LaneForm::Highest() const {
-    return *std::ranges::max_element(offsets);
-}
 
 bool LaneSpeculation::IsSame(ir::ValueId value) {
     const Speculation* found = Of(value);
@@ -252,6 +184,9 @@ Found LaneSpeculation::OfOperation(const ir::Instruction& inst, const std::vecto
         case Op::kIAdd:
             return ByOperation(Sum(in[0], in[1], 1));
         case Op::kISub:
+            if (in[1].HasRows()) {
+                return ByOwnLanes(Sum(WithoutRows(in[0]), WithoutRows(in[1]), -1));
+            }
             return ByOperation(Sum(in[0], in[1], -1));
         case Op::kOr:
         case Op::kXor:
@@ -328,7 +263,7 @@ Found LaneSpeculation::OfOneVarying(const std::vector<LaneForm>& in) const {
             return {};
         }
     }
-    return in[own].HasRows() ? Found() : ByOwnLanes(in[own]);
+    return ByOwnLanes(WithoutRows(in[own]));
 }
 
 // Lanes differ in bits that neither base has.
@@ -351,12 +286,20 @@ Found LaneSpeculation::OfDisjointBits(const ir::Instruction& inst,
     return found;
 }
 
-// By a value that is 1 for all lanes.
+// By a value that is 1 for all lanes, or that is the stride of rows.
 Found LaneSpeculation::OfProduct(const ir::Instruction& inst,
                                  const std::vector<LaneForm>& in) const {
     for (const size_t one : {size_t{0}, size_t{1}}) {
         if (in[one] != same_) {
             continue;
+        }
+        const LaneForm& other = in[1 - one];
+        if (other.HasRows() ? AreRows(other.rows) && other.offsets == same_.offsets
+                            : AreRows(other.offsets)) {
+            LaneForm lanes = same_;
+            lanes.rows = other.HasRows() ? other.rows : other.offsets;
+            lanes.stride = other.HasRows() ? inst.results[0] : inst.operands[one];
+            return ByOperation(std::move(lanes));
         }
         Found found = With(in[1 - one], Base::kOperand);
         found->operand = inst.operands[1 - one];

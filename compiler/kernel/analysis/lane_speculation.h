@@ -13,27 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "compiler/kernel/analysis/lane_form.h"
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
-
-// A lane's value is the base, which all share, + its offset + its row * a stride.
-struct LaneForm {
-    std::vector<int64_t> offsets;
-    std::vector<int64_t> rows;  // of several lanes each, none below 0; empty: no stride
-    // The stride: a uniform value, multiplied and divided without a remainder.
-    ir::ValueId stride;
-    uint64_t times = 1;
-    uint64_t by = 1;
-
-    bool HasRows() const { return !rows.empty(); }
-    // All have the same value, if not that of a row.
-    bool IsOne() const;
-    int64_t Lowest() const;
-    int64_t Highest() const;
-    friend bool operator==(const LaneForm&, const LaneForm&) = default;
-};
 
 // What has to hold of the bases and strides of values.
 struct Assumption {

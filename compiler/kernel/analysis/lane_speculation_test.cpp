@@ -121,5 +121,32 @@ TEST(LaneSpeculation, RowsStayRows) {
         "16*0 + rows * %7 / 8; if %13 <= 4294967288, %13 % 8 + 7 < 8, stride of %13 % 8 == 0");
 }
 
+// Positions of windows: those of one row follow each other if the stride is 1, and the rows are a
+// pitch apart.
+TEST(LaneSpeculation, Windows) {
+    const auto window = [](const std::string& body) {
+        return Speculated(R"(
+            %x:i32 = builtin local_id_x
+            %y:i32 = builtin local_id_y
+            %sx:i32 = imul %x, %n
+            %m:i32 = load_push %four align(4)
+            %sy:i32 = imul %y, %m
+            %ux:i32 = isub %sx, %one
+            %vx:i32 = smax %ux, %zero
+            %vy:i32 = smax %sy, %one
+)" + body + "\n" + Stores({"v"}),
+                          "workgroup_size(4, 16, 1)");
+    };
+    EXPECT_EQ(window("%v:i32 = iadd %vx, %one"), "0..3 0..3 0..3 0..3; if %16 has them");
+    EXPECT_EQ(window("%v:i32 = isub %vx, %ux"), "16*0; if %18 has them");
+    EXPECT_EQ(window("%v:i32 = imul %vy, %c64"), "4*0 4*64 4*128 4*192; if %17 has them");
+    EXPECT_EQ(window("%v:i32 = imul %vy, %m"), "16*0 + rows * %13; if %17 has them");
+    const std::string rows = "%p:i32 = load_push %eight align(4)\n%r:i32 = imul %sy, %p\n";
+    EXPECT_EQ(window(rows + "%v:i32 = iadd %r, %one"), "16*0 + rows * %19");
+    EXPECT_EQ(window(rows + "%v:i32 = iadd %r, %ux"), "0..3 0..3 0..3 0..3 + rows * %19");
+    EXPECT_EQ(window(rows + "%w:i32 = imul %ux, %eight\n%v:i32 = iadd %w, %r"),
+              "0..24/8 0..24/8 0..24/8 0..24/8 + rows * %19");
+}
+
 }  // namespace
 }  // namespace fornax::kernel

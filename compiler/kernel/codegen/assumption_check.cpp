@@ -79,7 +79,7 @@ AssumptionCheck::Common AssumptionCheck::Compute(ir::ValueId value) {
         case Rule::kOperand:
             return Shared(found.operand);
         default:
-            return OfOperation(*kernel_.Definition(value));
+            return OfOperation(*kernel_.Definition(value), found.lanes);
     }
 }
 
@@ -100,7 +100,8 @@ AssumptionCheck::Common AssumptionCheck::OfRows(ir::ValueId value, const LaneFor
             strides.stride ? times(strides.stride, shape.rows[0]) : nullptr};
 }
 
-AssumptionCheck::Common AssumptionCheck::OfOperation(const ir::Instruction& inst) {
+AssumptionCheck::Common AssumptionCheck::OfOperation(const ir::Instruction& inst,
+                                                     const LaneForm& lanes) {
     uint64_t bits = 0;
     const bool is_const = inst.operands.size() == 2 && kernel_.IsConst(inst.operands[1], &bits);
     ir::Instruction on_bases = inst;
@@ -124,17 +125,34 @@ AssumptionCheck::Common AssumptionCheck::OfOperation(const ir::Instruction& inst
         }
     }
     const Common common{EmitPureOp(b_, kernel_, on_bases, bases)[0]};
+    if (strides.empty() && lanes.HasRows()) {
+        return {common.base, Base(lanes.stride)};  // a product by the stride
+    }
     if (strides.empty() || remainder || inst.op == Op::kAnd) {
         return common;  // strides are multiples of the divisor
     }
     if (inst.op == Op::kIAdd || inst.op == Op::kISub) {
-        if (strides.size() == 2) {
-            // Two rows have the same stride, unless one has wrapped on its way.
-            Require(b_.CreateICmpEQ(strides[0], strides[1]));
+        if (strides.size() == 1) {
+            return {common.base, strides[0]};
         }
-        return {common.base, strides[0]};
+        const LaneForm& first = lanes_.Of(inst.operands[0])->lanes;
+        const LaneForm& second = lanes_.Of(inst.operands[1])->lanes;
+        if (first.HasStrideOf(second)) {
+            // Unless one has wrapped on its way.
+            Require(b_.CreateICmpEQ(strides[0], strides[1]));
+            return {common.base, strides[0]};
+        }
+        // One of the strides is of a value that is 1.
+        const size_t kept = lanes.HasStrideOf(first) ? 0 : 1;
+        const LaneForm& other = kept == 0 ? second : first;
+        Require(b_.CreateICmpEQ(strides[1 - kept],
+                                Number(common.base, static_cast<uint64_t>(other.UnitStride()))));
+        return {common.base, strides[kept]};
     }
-    bases[0] = strides[0];
+    for (size_t i = 0; i < bases.size(); ++i) {
+        const Common& of_operand = Shared(inst.operands[i]);
+        bases[i] = of_operand.stride ? of_operand.stride : of_operand.base;
+    }
     return {common.base, EmitPureOp(b_, kernel_, on_bases, bases)[0]};
 }
 

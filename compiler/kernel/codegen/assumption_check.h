@@ -60,7 +60,7 @@ class AssumptionCheck {
     const Common& Shared(ir::ValueId value);
     Common Compute(ir::ValueId value);
     Common OfRows(ir::ValueId value, const LaneForm& lanes);
-    Common OfOperation(const ir::Instruction& inst);
+    Common OfOperation(const ir::Instruction& inst, const LaneForm& lanes);
     Common Compare(ir::ValueId value, const LaneForm& lanes);
     llvm::Value* OnFirstLanes(const ir::Instruction& inst, uint32_t result);
     bool OperandsAreHere(const Speculation& found, ir::ValueId value) const;

@@ -22,8 +22,7 @@ std::optional<SpeculatedPattern> AccessEmitter::SpeculatePattern(ir::ValueId off
     }
     SpeculatedPattern pattern{.lanes = LaneSpeculation(kernel_, shapes_.get())};
     const Speculation* found = pattern.lanes.Of(offset);
-    if (!found || pattern.lanes.IsSame(offset) ||
-        (found->lanes.HasRows() && kernel_.type(offset) != ir::Type::kI32)) {
+    if (!found || (found->lanes.HasRows() && kernel_.type(offset) != ir::Type::kI32)) {
         return {};
     }
     pattern.lowest = found->lanes.Lowest();
