@@ -1,7 +1,7 @@
-// The transforms are written such that each is one expression of the position: of the four
-// positions along an axis the first two, v1 and v2, are d2 + s * d1 with s = 1 and -1, the last two
-// are d2 - d0 and d3 - d1, and the results are m1 + s * m2 + m0 and m1 + s * m2 + m3. Signs are in
-// the weights (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, section 4.1).
+// The four positions along an axis are d2 + d1, d2 - d1, d2 - d0 and d3 - d1, and the results are
+// m1 + m2 + m0 and m1 - m2 + m3; signs are in the weights (Lavin and Gray, Fast Algorithms for
+// Convolutional Neural Networks, section 4.1). What is transformed is a concatenation of all
+// positions, which read the same elements and so have one kernel, that loads each element once.
 #include "compiler/graph/build/winograd.h"
 
 #include <algorithm>
@@ -40,12 +40,44 @@ constexpr double kOfWeights[kPositions][kWindow] = {{0.5, 0.5, 0.5},
                                                     {0.5, -0.5, 0.5},
                                                     {-1, 0, 0},
                                                     {0, 0, 1}};
-// By position over both axes: the halves, then the places in them.
+// Positions over both axes are numbered by halves of rows and of columns, then by places in them.
 constexpr int64_t kPairs = kPositions * kPositions;
 
-std::vector<Expr> DimsOf(Val value) {
-    const Shape shape = value.shape();
-    return {shape.dims().begin(), shape.dims().end()};
+constexpr int64_t RowPosition(int64_t pair) {
+    return pair / 8 * 2 + pair / 2 % 2;
+}
+constexpr int64_t ColumnPosition(int64_t pair) {
+    return pair / 4 % 2 * 2 + pair % 2;
+}
+
+// One of the positions along an axis of 2 * tiles + 2 elements, which becomes one of tiles.
+Val ImagePosition(Val image, int64_t axis, int64_t position, const Expr& tiles) {
+    const auto at = [&](int64_t place) { return SliceAxis(image, axis, place, tiles, kTile); };
+    switch (position) {
+        case 0:
+            return at(2) + at(1);
+        case 1:
+            return at(2) - at(1);
+        case 2:
+            return at(2) - at(0);
+        default:
+            return at(3) - at(1);
+    }
+}
+
+// The same of an axis of 2 * tiles results, which add to the positions.
+Val ResultPosition(Val results, int64_t axis, int64_t position, const Expr& tiles) {
+    const auto at = [&](int64_t place) { return SliceAxis(results, axis, place, tiles, kTile); };
+    switch (position) {
+        case 0:
+            return at(0) + at(1);
+        case 1:
+            return at(0) - at(1);
+        case 2:
+            return at(0);
+        default:
+            return at(1);
+    }
 }
 
 // 1 and -1 along an axis of two, for values of this rank.
@@ -53,27 +85,6 @@ Val Signs(Builder& b, int64_t rank, int64_t axis) {
     std::vector<Expr> dims(static_cast<size_t>(rank), Expr(1));
     dims[static_cast<size_t>(axis)] = kTile;
     return 1.0 - 2.0 * b.Iota(ElementType::kF32, Shape(dims), axis);
-}
-
-// The elements from `start` on along an axis, as tiles and the places in them.
-Val Tiles(Val value, int64_t axis, int64_t start, const Expr& tiles) {
-    const Val part = SliceAxis(value, axis, start, tiles * kTile);
-    std::vector<Expr> dims = DimsOf(part);
-    dims[static_cast<size_t>(axis)] = kTile;
-    dims.insert(dims.begin() + axis, tiles);
-    return Reshape(part, Shape(std::move(dims)));
-}
-
-// Two of the positions along an axis of 2 * tiles + 2 elements, which becomes two axes: tiles and
-// positions.
-Val Transform(Val image, int64_t axis, bool second_half, const Expr& tiles) {
-    const Val end = Tiles(image, axis, 2, tiles);
-    if (second_half) {
-        return end - Tiles(image, axis, 0, tiles);
-    }
-    const Val two = Unsqueeze(SliceAxis(image, axis, 2, tiles, kTile), axis + 1);
-    const Val one = Unsqueeze(SliceAxis(image, axis, 1, tiles, kTile), axis + 1);
-    return two + Signs(image.builder(), two.rank(), axis + 1) * one;
 }
 
 // The results along an axis from sums [halves, ..., positions, ...].
@@ -84,12 +95,10 @@ Val Restore(Val sums, int64_t positions) {
     return even + Signs(sums.builder(), first.rank(), axis) * odd + second;
 }
 
-// What an element of a window adds to a position. Positions are numbered by halves of rows and of
-// columns, then by places of rows and of columns.
+// What an element of a window adds to a position.
 double OfWeights(int64_t pair, size_t place) {
-    const double* rows = kOfWeights[pair / 8 * 2 + pair / 2 % 2];
-    const double* columns = kOfWeights[pair / 4 % 2 * 2 + pair % 2];
-    return rows[place / kWindow] * columns[place % kWindow];
+    return kOfWeights[RowPosition(pair)][place / kWindow] *
+           kOfWeights[ColumnPosition(pair)][place % kWindow];
 }
 
 // [positions, out channels, channels].
@@ -114,41 +123,77 @@ Tensor TransformWeights(const Tensor& weights) {
     return result;
 }
 
+// The positions along an axis of a window's elements.
+std::array<Val, kPositions> WindowPositions(const std::array<Val, kWindow>& window) {
+    const Val ends = (window[0] + window[2]) * 0.5, middle = window[1] * 0.5;
+    return {ends + middle, ends - middle, -window[0], window[2]};
+}
+
+// The elements of a window along an axis that its positions are made of, in reverse: what the
+// gradients of the positions add to them.
+std::array<Val, kWindow> FromPositions(const std::array<Val, kPositions>& positions) {
+    const Val half = (positions[0] + positions[1]) * 0.5;
+    return {half - positions[2], (positions[0] - positions[1]) * 0.5, half + positions[3]};
+}
+
 // The same of weights that are not constant, as [positions, channels, out channels].
 Val TransformWeights(Val weights, WeightOrder order) {
-    constexpr size_t kPlaces = kWindow * kWindow;
-    std::vector<float> factors;
-    for (int64_t pair = 0; pair < kPairs; ++pair) {
-        for (size_t place = 0; place < kPlaces; ++place) {
-            const bool is_mirrored = order == WeightOrder::kTransposed;
-            factors.push_back(
-                static_cast<float>(OfWeights(pair, is_mirrored ? kPlaces - 1 - place : place)));
+    const bool is_mirrored = order == WeightOrder::kTransposed;
+    // By the row's position, then by columns: [1, channels, out channels].
+    std::array<std::array<Val, kWindow>, kPositions> by_row;
+    for (int64_t column = 0; column < kWindow; ++column) {
+        std::array<Val, kWindow> elements;
+        for (int64_t row = 0; row < kWindow; ++row) {
+            const int64_t y = is_mirrored ? kWindow - 1 - row : row;
+            const int64_t x = is_mirrored ? kWindow - 1 - column : column;
+            const Val element = Select(Select(weights, 3, x), 2, y);
+            elements[row] = Unsqueeze(is_mirrored ? element : Permute(element, {1, 0}), 0);
+        }
+        const std::array<Val, kPositions> positions = WindowPositions(elements);
+        for (size_t position = 0; position < kPositions; ++position) {
+            by_row[position][column] = positions[position];
         }
     }
-    const Val matrix = weights.builder().Constant(
-        Tensor::FromFloats({kPairs, static_cast<int64_t>(kPlaces)}, factors));
-    const Val places = Flatten(weights, 2, 4);
-    return Contract(places, matrix,
-                    order == WeightOrder::kConvolution ? "odk,pk->pdo" : "dok,pk->pdo",
-                    ElementType::kF32);
+    std::array<std::array<Val, kPositions>, kPositions> positions;
+    std::ranges::transform(by_row, positions.begin(), &WindowPositions);
+    Vals all;
+    for (int64_t pair = 0; pair < kPairs; ++pair) {
+        all.push_back(positions[RowPosition(pair)][ColumnPosition(pair)]);
+    }
+    return Concat(all, 0);
+}
+
+// The gradient by weights from that by their positions [positions, out channels, channels].
+Val RestoreWeights(Val sums) {
+    std::array<std::array<Val, kPositions>, kPositions> by_column;
+    for (int64_t pair = 0; pair < kPairs; ++pair) {
+        by_column[ColumnPosition(pair)][RowPosition(pair)] = Select(sums, 0, pair);
+    }
+    std::array<std::array<Val, kWindow>, kPositions> rows;
+    std::ranges::transform(by_column, rows.begin(), &FromPositions);
+    Vals all;
+    for (size_t row = 0; row < kWindow; ++row) {
+        const std::array<Val, kWindow> window =
+            FromPositions({rows[0][row], rows[1][row], rows[2][row], rows[3][row]});
+        all.insert(all.end(), window.begin(), window.end());
+    }
+    return Reshape(Stack(all, 2), Shape{sums.dim(1), sums.dim(2), kWindow, kWindow});
 }
 
 // The positions of a channels-last image's tiles, [pairs, batch, rows, columns, channels], where
-// transform(value, axis, second half) has two of the positions along an axis as two axes, tiles and
-// positions.
+// transform(value, axis, position) has one along an axis.
 template <typename T>
-Val TransformedTiles(Val image, const Expr& rows, const Expr& columns, const T& transform) {
-    const Shape shape{kPositions, image.dim(0), rows, columns, image.dim(3)};
-    Vals halves;
-    for (const bool second_row : {false, true}) {
-        const Val half = transform(image, 1, second_row);
-        for (const bool second_column : {false, true}) {
-            // [batch, row, place in it, column, place in it, channels]
-            const Val places = transform(half, 3, second_column);
-            halves.push_back(Reshape(Permute(places, {2, 4, 0, 1, 3, 5}), shape));
-        }
+Val TransformedTiles(Val image, const T& transform) {
+    std::array<Val, kPositions> rows;
+    for (int64_t position = 0; position < kPositions; ++position) {
+        rows[position] = transform(image, 1, position);
     }
-    return Concat(halves, 0);
+    Vals all;
+    for (int64_t pair = 0; pair < kPairs; ++pair) {
+        const Val row = rows[RowPosition(pair)];
+        all.push_back(transform(row, 2, ColumnPosition(pair)));
+    }
+    return Stack(all, 0);
 }
 
 // The result's size along its axes, and how many tiles that is.
@@ -177,21 +222,10 @@ Tiling TilingOf(Val x, const SpatialWindow& window) {
 }
 
 Val TransformedImage(Val x, const SpatialWindow& window, const Tiling& tiling) {
-    return TransformedTiles(tiling.Image(x, window), tiling.tiles[0], tiling.tiles[1],
-                            [&](Val value, int64_t axis, bool second_half) {
-                                return Transform(value, axis, second_half,
-                                                 tiling.tiles[axis == 1 ? 0 : 1]);
-                            });
-}
-
-// Two of the positions along an axis that two results of a tile add to.
-Val TransformResults(Val results, int64_t axis, bool second_half, const Expr& tiles) {
-    if (second_half) {
-        return Tiles(results, axis, 0, tiles);
-    }
-    const Val even = Unsqueeze(SliceAxis(results, axis, 0, tiles, kTile), axis + 1);
-    const Val odd = Unsqueeze(SliceAxis(results, axis, 1, tiles, kTile), axis + 1);
-    return even + Signs(results.builder(), even.rank(), axis + 1) * odd;
+    return TransformedTiles(
+        tiling.Image(x, window), [&](Val value, int64_t axis, int64_t position) {
+            return ImagePosition(value, axis, position, tiling.tiles[axis == 1 ? 0 : 1]);
+        });
 }
 
 // Channels last, in three parts, so that it lies in memory: transforms read it several times.
@@ -247,27 +281,18 @@ Val ConvolveWinograd(Val x, Val weights, WeightOrder order, const SpatialWindow&
 }
 
 Val WinogradWeightGradient(Val gradient, Val x, const SpatialWindow& window) {
-    constexpr int64_t kPlaces = kWindow * kWindow;
     const Tiling tiling = TilingOf(x, window);
     const auto& [size, tiles] = tiling;
     const Val whole = Pad(gradient, 0, {0, 0, 0, 0},
                           {0, 0, tiles[0] * kTile - size[0], tiles[1] * kTile - size[1]});
-    const Val results = TransformedTiles(
-        ChannelsLast(whole), tiles[0], tiles[1], [&](Val value, int64_t axis, bool second_half) {
-            return TransformResults(value, axis, second_half, tiles[axis == 1 ? 0 : 1]);
+    const Val results =
+        TransformedTiles(ChannelsLast(whole), [&](Val value, int64_t axis, int64_t position) {
+            return ResultPosition(value, axis, position, tiles[axis == 1 ? 0 : 1]);
         });
     const Val sums =
         Contract(results, TransformedImage(Permute(ChannelsLast(x), {0, 3, 1, 2}), window, tiling),
                  "pnrco,pnrcd->pod");
-    std::vector<float> factors;
-    for (int64_t pair = 0; pair < kPairs; ++pair) {
-        for (size_t place = 0; place < kPlaces; ++place) {
-            factors.push_back(static_cast<float>(OfWeights(pair, place)));
-        }
-    }
-    const Val matrix = x.builder().Constant(Tensor::FromFloats({kPairs, kPlaces}, factors));
-    return Reshape(Contract(sums, matrix, "pod,pk->odk", ElementType::kF32),
-                   Shape{gradient.dim(1), x.dim(1), kWindow, kWindow});
+    return RestoreWeights(sums);
 }
 
 }  // namespace fornax::graph

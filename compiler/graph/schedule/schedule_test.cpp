@@ -120,11 +120,8 @@ TEST(Schedule, GradientsByWeightsAreProductsOfMatricesInMemory) {
             ASSERT_TRUE(y);
             graph.AddOutput("y", y->id());
             graph.Compact();
-            // Winograd's sums are transformed by a product.
-            EXPECT_EQ(ProductsOfMatricesInMemory(graph), form == WeightGradientForm::kPlanes ? 3
-                                                         : form == WeightGradientForm::kWindowCopies
-                                                             ? 1
-                                                             : 2);
+            EXPECT_EQ(ProductsOfMatricesInMemory(graph),
+                      form == WeightGradientForm::kPlanes ? 3 : 1);
         }
     }
 }
