@@ -1,7 +1,9 @@
-// Convolutions of 3 x 3 in Winograd's form, where that is faster.
+// Convolutions of 3 x 3 in Winograd's form, and others by weights of a run with channels last,
+// where that is faster.
 #include <optional>
 
 #include "compiler/graph/build/build_error.h"
+#include "compiler/graph/build/channels_last.h"
 #include "compiler/graph/build/winograd.h"
 #include "compiler/graph/passes/cloner.h"
 #include "compiler/graph/passes/passes.h"
@@ -16,7 +18,8 @@ class Rewriter {
 
     Status Visit(const Node& node) {
         const std::optional<SpatialWindow> window = WindowOf(node);
-        if (!window || !IsFaster(node)) {
+        const bool is_of_winograd = window && HasWinograd(node, *window) && IsFaster(node);
+        if (!window || (!is_of_winograd && !IsChannelsLast(node))) {
             return cloner_.CopyNode(node);
         }
         try {
@@ -28,7 +31,8 @@ class Rewriter {
                 y = ConvolveWinograd(x, from_[node.operands[1]].constant, *window);
             } else {
                 const Val weights(builder, cloner_.Map(node.operands[1]));
-                y = ConvolveWinograd(x, weights, OrderOf(node), *window);
+                y = is_of_winograd ? ConvolveWinograd(x, weights, OrderOf(node), *window)
+                                   : ConvolveChannelsLast(x, weights, *window);
             }
             if (node.operands.size() > 2) {
                 const Val bias(builder, cloner_.Map(node.operands[2]));
@@ -51,23 +55,19 @@ class Rewriter {
                                                                       : WeightOrder::kTransposed;
     }
 
-    // The window of a convolution that has such a form. A transposed one, which gradients by the
-    // input are, has it if its weights are not constant.
+    // The window of a convolution of images of f32 and of one group.
     std::optional<SpatialWindow> WindowOf(const Node& node) const {
         const auto* composite = std::get_if<op::Composite>(&node.operation);
         if (composite == nullptr ||
-            (composite->name != "conv" &&
-             (composite->name != "conv_transpose" || HasConstantWeights(node)))) {
+            (composite->name != "conv" && composite->name != "conv_transpose")) {
             return std::nullopt;
         }
         const auto list = [&](const char* name) {
             return std::get<std::vector<int64_t>>(composite->attributes.at(name));
         };
-        const std::vector<int64_t> ones = {1, 1};
         const Shape& weights = from_.ShapeOf(node.operands[1]);
-        if (weights.rank() != 4 || !weights.Constants() || weights[2] != Expr(3) ||
-            weights[3] != Expr(3) || std::get<int64_t>(composite->attributes.at("groups")) != 1 ||
-            list("strides") != ones || list("dilations") != ones) {
+        if (weights.rank() != 4 || !weights.Constants() ||
+            std::get<int64_t>(composite->attributes.at("groups")) != 1) {
             return std::nullopt;
         }
         for (const ValueId value : {node.operands[0], node.operands[1], node.results[0]}) {
@@ -81,8 +81,9 @@ class Rewriter {
             return std::nullopt;
         }
         SpatialWindow window;
-        window.strides = window.dilations = ones;
-        window.size = {3, 3};
+        window.strides = list("strides");
+        window.dilations = list("dilations");
+        window.size = {weights[2], weights[3]};
         const std::vector<int64_t> low = list("low"), high = list("high");
         const bool is_transposed = OrderOf(node) == WeightOrder::kTransposed;
         for (size_t i = 0; i < low.size(); ++i) {
@@ -91,6 +92,26 @@ class Rewriter {
             window.high.emplace_back(is_transposed ? 2 - high[i] + list("extra")[i] : high[i]);
         }
         return window;
+    }
+
+    // A transposed convolution, which gradients by the input are, has Winograd's form if its
+    // weights are not constant.
+    bool HasWinograd(const Node& node, const SpatialWindow& window) const {
+        const std::vector<int64_t> ones = {1, 1};
+        return window.size == std::vector<Expr>{3, 3} && window.strides == ones &&
+               window.dilations == ones &&
+               (OrderOf(node) == WeightOrder::kConvolution || !HasConstantWeights(node));
+    }
+
+    bool IsChannelsLast(const Node& node) const {
+        const Shape& result = from_.ShapeOf(node.results[0]);
+        const Shape& weights = from_.ShapeOf(node.operands[1]);
+        const auto hint = [&](const Expr& expr) {
+            return static_cast<double>(from_.sizes().Hint(expr));
+        };
+        return OrderOf(node) == WeightOrder::kConvolution && !HasConstantWeights(node) &&
+               IsChannelsLastFaster(hint(result[0] * result[2] * result[3]), hint(result[1]),
+                                    hint(weights[1] * weights[2] * weights[3]));
     }
 
     bool IsFaster(const Node& node) const {
