@@ -94,8 +94,9 @@ class Products : public PlayerTest {
 // Labels "km" and "nk" are operands that lie the other way round.
 TEST_F(Products, OfAnySizeAndLayout) {
     const std::vector<std::vector<int64_t>> sizes = {
-        {4, 8, 8},    {16, 16, 16},  {17, 33, 19}, {31, 64, 16}, {32, 63, 48},  {65, 70, 40},
-        {49, 70, 32}, {36, 150, 48}, {72, 33, 64}, {4, 33, 60},  {130, 128, 64}};
+        {4, 8, 8},      {16, 16, 16},   {17, 33, 19},  {31, 64, 16}, {32, 63, 48},
+        {65, 70, 40},   {49, 70, 32},   {36, 150, 48}, {72, 33, 64}, {4, 33, 60},
+        {130, 128, 64}, {37, 1617, 64}, {19, 2400, 43}};
     for (const std::vector<int64_t>& size : sizes) {
         for (const char* a : {"mk", "km"}) {
             for (const char* b : {"kn", "nk"}) {

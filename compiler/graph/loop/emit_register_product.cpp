@@ -26,7 +26,8 @@ constexpr int64_t kMostUnrolled = 49;
 // Ks side by side that are a loop.
 constexpr int64_t kLeastRun = 8;
 // Products of more ks, or elements of b than the second cache holds beside the rest, are long:
-// matrices read b less often. Registers of 512 bits hold so many sums that this does not count.
+// matrices read b less often. Registers of 512 bits hold so many sums that this does not count
+// where b is panels, or has no more ks.
 constexpr int64_t kMostDepth = 256;
 constexpr int64_t kMostElements = 96 << 10;
 // Tiles of long products.
@@ -71,8 +72,9 @@ class RegisterProductEmitter {
             FindTileAccess(kernel, e_.domain_, product_.a, product_.m, product_.k).has_value();
         is_long_ = *k > kMostDepth || *n * *k > kMostElements;
         if (is_long_) {
-            return e_.target_.wide_registers && in_place && b_access_->padded_rows &&
-                   TileColumns() != kPanel;
+            // The ks of few rows of b stay in the caches without panels, too.
+            return e_.target_.wide_registers && in_place &&
+                   (b_access_->padded_rows || *k <= kMostDepth) && TileColumns() != kPanel;
         }
         return in_place || !HasRuns();
     }
