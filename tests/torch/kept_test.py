@@ -1,5 +1,6 @@
 """Graphs that torch's cache of AOTAutograd keeps: what finds them computes what it should, and what differs does not find them."""
 
+import copy
 import os
 import subprocess
 import sys
@@ -143,6 +144,23 @@ class Kept(unittest.TestCase):
                 for ours, theirs in zip(model.parameters(), reference.parameters()):
                     torch.testing.assert_close(ours.grad, theirs.grad, **CLOSE)
             self.assertEqual(backend.segments, 2)
+
+    def test_training_with_channels_last(self):
+        x = torch.randn(2, 3, 13, 9)
+        for found in (False, True):
+            torch.manual_seed(6)
+            model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3, stride=2), nn.Sigmoid())
+            reference = copy.deepcopy(model)
+            compiled, _ = self.compile(model, fullgraph=True)
+            saved = []
+            with torch.autograd.graph.saved_tensors_hooks(lambda tensor: saved.append(tensor) or tensor, lambda tensor: tensor):
+                result = compiled(x)
+            self.check_found(found, not found)
+            self.assertTrue(any(tensor.dim() == 4 and tensor.stride(1) == 1 for tensor in saved))
+            for run in (result, reference(x)):
+                run.square().sum().backward()
+            for ours, theirs in zip(model.parameters(), reference.parameters()):
+                torch.testing.assert_close(ours.grad, theirs.grad, **CLOSE)
 
     def test_a_backward_graph_that_nobody_calls_is_not_compiled(self):
         for found in (False, True):

@@ -14,7 +14,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .._errors import Error
-from . import capture, codegen, decompositions, frozen, kept, reports
+from . import capture, codegen, decompositions, frozen, kept, orders, reports
 from .compiled import Compiled
 from .prepare import prepare
 
@@ -156,19 +156,34 @@ class Backend:
             with kept.keeping(found):
                 return aot_module_simplified(
                     graph_module, example_inputs, **arguments,
-                    fw_compiler=kept.compiler(lambda graph, _: self._kept(graph, found, {})),
-                    bw_compiler=kept.compiler(lambda graph, _: self._kept_backward(graph, found)),
+                    fw_compiler=kept.compiler(lambda graph, _: self._kept(self._forward(graph), found, {})),
+                    bw_compiler=kept.compiler(
+                        lambda graph, inputs: self._kept_backward(self._backward(graph, inputs), found)),
                     inference_compiler=kept.compiler(
                         lambda graph, _: self._kept(graph, found, self._weights(graph, constants, len(example_inputs)))))
 
-        def compile_any(graph, _):
-            return self._boxed(graph, {})
+        def compile_forward(graph, _):
+            return self._boxed(self._forward(graph), {})
+
+        def compile_backward(graph, inputs):
+            return self._boxed(self._backward(graph, inputs), {})
 
         def compile_inference(graph, _):
             return self._boxed(graph, self._weights(graph, constants, len(example_inputs)))
 
-        return aot_module_simplified(graph_module, example_inputs, **arguments, fw_compiler=compile_any,
-                                     bw_compiler=compile_any, inference_compiler=compile_inference)
+        return aot_module_simplified(graph_module, example_inputs, **arguments, fw_compiler=compile_forward,
+                                     bw_compiler=compile_backward, inference_compiler=compile_inference)
+
+    def _forward(self, graph_module):
+        # Programs in C have the sizes that the graph says.
+        if self.mode != "codegen":
+            orders.order_saved(graph_module)
+        return graph_module
+
+    def _backward(self, graph_module, inputs):
+        if self.mode != "codegen":
+            orders.order_placeholders(graph_module, inputs)
+        return graph_module
 
     def _constants(self, graph_module, example_inputs):
         """Parameters and buffers by the place that they are passed in."""

@@ -41,10 +41,11 @@ class Layout:
     """How a call's arguments become the inputs of a file, and its outputs results.
 
     bindings: (symbol, factor, argument, axis) of each symbol; without an axis the argument is the number.
-    inputs, states, copied: places of arguments: inputs of the file, those that change in place, and those that hold the
-        last outputs after a call.
+    inputs: places of arguments, each with the order of its axes that the file has, or None.
+    states, copied: places of arguments: those that change in place, and those that hold the last outputs after a call.
     free: places of numbers that choose the session.
-    outputs: (dtype, sizes, strides or None) of each output of the file.
+    outputs: (dtype, sizes, strides or None, order or None) of each output of the file. With strides the result is a copy, with
+        an order a view in it.
     results: ("output", number), ("argument", place), ("size", expression) or ("constant", value).
     is_list: whether results are a list, or the only one.
     """
@@ -62,13 +63,14 @@ class Layout:
             value = f"arguments[{place}]" if axis is None else f"arguments[{place}].shape[{axis}]"
             yield f"{name} = {value}" + (f" // {factor}" if factor != 1 else "")
         known["symbols"] = list(names)
-        for i, (dtype, shape, _) in enumerate(self.outputs):
+        for i, (dtype, shape, *_) in enumerate(self.outputs):
             known[f"d{i}"] = dtype
             size = [sizes.source_of(expression, names, others) for expression in shape]
             yield f"o{i} = empty({_tuple(size)}, {_tuple(_row_major(shape, names, others))}, d{i})"
         key = _tuple([f"int(arguments[{place}])" for place in self.free])
         run = f"session_for({key})" if self.free else "run"
-        inputs = ", ".join(f"arguments[{place}]" for place in self.inputs)
+        inputs = ", ".join(f"arguments[{place}]" + ("" if order is None else f".permute({order})")
+                           for place, order in self.inputs)
         states = ", ".join(f"arguments[{place}]" for place in self.states)
         outputs = ", ".join(f"o{i}" for i in range(len(self.outputs)))
         yield f"{run}([{inputs}], [{outputs}], [{states}], False)"
@@ -77,8 +79,10 @@ class Layout:
         own = len(self.outputs) - len(self.copied)
         for i, place in enumerate(self.copied):
             yield f"arguments[{place}].copy_(o{own + i})"
-        for i, (_, shape, strides) in enumerate(self.outputs[:own]):
-            if strides is not None:
+        for i, (_, shape, strides, order) in enumerate(self.outputs[:own]):
+            if order is not None:
+                yield f"o{i} = o{i}.permute({order})"
+            elif strides is not None:
                 size = [sizes.source_of(expression, names, others) for expression in shape]
                 stride = [sizes.source_of(expression, names, others) for expression in strides]
                 yield f"o{i} = strided(o{i}, {_tuple(size)}, {_tuple(stride)})"

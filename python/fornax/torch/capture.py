@@ -5,7 +5,7 @@ import re
 
 import torch
 
-from . import graph_file, sizes
+from . import graph_file, orders, sizes
 from .graph_file import argument
 from .sizes import Unsupported
 
@@ -114,13 +114,24 @@ class Writer:
             if node.name in self._weights:
                 self._add_weight(node, self._weights[node.name])
                 return
-            number = self._declare(node.name, value)
+            order = orders.of(node)
+            given = self._declare(node.name, value if order is None else value.permute(order))
+            number = given if order is None else self._permuted(node, given, value, orders.inverse(order))
         except Unsupported as reason:
             self.problems[node] = str(reason)
             return
         self._values[node] = number
-        self.program.input(node.name, number)
+        self.program.input(node.name, given)
         self.inputs.append(node)
+
+    def _permuted(self, node, number, tensor, axes):
+        """A value in another order of its axes; `tensor` has the shape of that."""
+        result = self._declare(node.name, tensor)
+        arguments = [argument("self", graph_file.ARG_VALUE, number), self._argument("dims", list(axes))]
+        place = self.program.node("aten.permute.default", node.name, source_line(node), arguments, [result])
+        assert place == len(self.nodes)
+        self.nodes.append(node)
+        return result
 
     def _get_attr(self, node):
         value = self._module
@@ -251,7 +262,8 @@ class Writer:
     def _output(self, node):
         names = set()
         self.is_list = isinstance(node.args[0], (list, tuple))
-        for item in node.args[0] if isinstance(node.args[0], (list, tuple)) else [node.args[0]]:
+        by_place = orders.of_outputs(node)
+        for place, item in enumerate(node.args[0] if self.is_list else [node.args[0]]):
             if not isinstance(item, torch.fx.Node):
                 self.outputs.append(item)
             elif item in self._values and item not in self.inputs:
@@ -259,8 +271,11 @@ class Writer:
                 while name in names:
                     name += "_"
                 names.add(name)
-                self.outputs.append((item, len(self.program.fields["outputs"])))
-                self.program.output(name, self._values[item])
+                order, number = by_place.get(place), self._values[item]
+                if order is not None:
+                    number = self._permuted(item, number, value_of(item).permute(order), order)
+                self.outputs.append((item, len(self.program.fields["outputs"]), order))
+                self.program.output(name, number)
             else:
                 self.outputs.append(item)
 

@@ -4,7 +4,7 @@ import threading
 
 import torch
 
-from . import call, capture, graph_file, library, sizes
+from . import call, capture, graph_file, library, orders, sizes
 
 
 class Program:
@@ -49,7 +49,7 @@ def _layout(writer, placeholders):
     """How arguments become inputs, and outputs results."""
     layout = call.Layout()
     places = {node: i for i, node in enumerate(placeholders)}
-    layout.inputs = [places[node] for node in writer.inputs if node not in writer.states]
+    layout.inputs = [(places[node], orders.of(node)) for node in writer.inputs if node not in writer.states]
     layout.states = [places[node] for node in writer.states]
     layout.copied = [places[node] for node in writer.mutations]
     layout.free = [places[node] for node in free_numbers(writer, placeholders)]
@@ -70,7 +70,7 @@ def _layout(writer, placeholders):
     for output in writer.outputs:
         if isinstance(output, tuple):
             layout.results.append(("output", len(layout.outputs)))
-            layout.outputs.append(_output(capture.value_of(output[0])))
+            layout.outputs.append(_output(capture.value_of(output[0]), output[2]))
         elif isinstance(output, torch.fx.Node) and output in places:
             layout.results.append(("argument", places[output]))
         elif isinstance(output, torch.fx.Node):
@@ -84,12 +84,14 @@ def _layout(writer, placeholders):
     return layout
 
 
-def _output(value):
+def _output(value, order=None):
+    if order is not None:
+        return (value.dtype, [sizes.expression_of(value.shape[axis]) for axis in order], None, orders.inverse(order))
     # Overlapping elements cannot be written one by one.
     is_dense = value.is_contiguous() or any(
         isinstance(stride, int) and stride == 0 for stride in value.stride())
     return (value.dtype, [sizes.expression_of(size) for size in value.shape],
-            None if is_dense else [sizes.expression_of(stride) for stride in value.stride()])
+            None if is_dense else [sizes.expression_of(stride) for stride in value.stride()], None)
 
 
 def free_numbers(writer, placeholders):
