@@ -1,5 +1,6 @@
 // Convolutions with constant weights on a device: channels last, windows computed for tiles, packed
 // weights, and what keeps the layout behind them, against the interpreter.
+#include <array>
 #include <random>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 
 #include "compiler/graph/build/activations.h"
 #include "compiler/graph/build/convolve.h"
+#include "compiler/graph/build/winograd.h"
 #include "compiler/graph/compile.h"
 #include "compiler/graph/interpret/interpreter.h"
 #include "compiler/graph/testing/compare_tensors.h"
@@ -212,6 +214,27 @@ TEST_F(Convolutions, WithChannelsLastByWeightsOfARun) {
         Check({graph::Permute(graph::Relu(y), {0, 2, 3, 1})});
         EXPECT_EQ(products_, 1U);
         EXPECT_LE(steps_, 3U);
+    }
+}
+
+// Gradients by weights copy images into the order of channels last, unless they lie so already.
+TEST_F(Convolutions, GradientsByWeightsReadWhatHasChannelsLast) {
+    for (const auto& size : std::vector<std::array<int64_t, 2>>{{8, 12}, {9, 7}}) {
+        std::array<size_t, 2> steps = {};
+        for (const bool last : {false, true}) {
+            Clear();
+            const auto image = [&](int64_t channels) {
+                return last ? graph::Permute(Input({2, size[0], size[1], channels}), {0, 3, 1, 2})
+                            : Input({2, channels, size[0], size[1]});
+            };
+            const Val gradient = image(20), x = image(33);
+            const graph::SpatialWindow window = {{3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
+            Check({graph::WinogradWeightGradient(gradient, x, window)});
+            EXPECT_EQ(products_, 1U);
+            steps[last ? 1 : 0] = steps_;
+        }
+        EXPECT_EQ(steps[1], 4U);  // two transforms, the product, the weights
+        EXPECT_GE(steps[0], steps[1] + 2);
     }
 }
 

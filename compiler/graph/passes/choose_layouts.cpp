@@ -154,12 +154,58 @@ class LayoutChooser {
     }
 
     Result<bool> Keep(const Node& node, const op::Concat& concat) {
+        if (const std::optional<ValueId> whole = CopiedBy(node, concat)) {
+            const ValueId value = cloner_.Map(*whole);
+            if (!layouts_.contains(*whole) && IsInOrder(value)) {
+                cloner_.Set(node.results[0], value);
+                return true;
+            }
+        }
         const Layout* layout = LayoutOf(node.operands);
         if (layout == nullptr) {
             return false;
         }
         const int64_t axis = Inverse(layout->order)[static_cast<size_t>(concat.axis)];
         return AddAlike(node, op::Concat{axis}, Layout(*layout), node.operands.size());
+    }
+
+    // The value of which a concatenation has all parts one after the other: such a copy puts it
+    // into memory in the order of its axes.
+    std::optional<ValueId> CopiedBy(const Node& node, const op::Concat& concat) const {
+        const auto axis = static_cast<size_t>(concat.axis);
+        std::optional<ValueId> whole;
+        Expr next;
+        for (const ValueId operand : node.operands) {
+            const auto* slice = from_.ProducerAs<op::Slice>(operand);
+            if (slice == nullptr) {
+                return std::nullopt;
+            }
+            const ValueId source = from_.Producer(operand)->operands[0];
+            whole = whole.value_or(source);
+            const Shape& shape = from_.ShapeOf(source);
+            for (size_t i = 0; i < shape.rank(); ++i) {
+                const bool is_part = slice->starts[i] == (i == axis ? next : Expr(0)) &&
+                                     (slice->shape[i] == Expr(1) || slice->steps[i] == 1) &&
+                                     (i == axis || slice->shape[i] == shape[i]);
+                if (*whole != source || !is_part) {
+                    return std::nullopt;
+                }
+            }
+            next += slice->shape[axis];
+        }
+        return whole && from_.ShapeOf(*whole)[axis] == next ? whole : std::nullopt;
+    }
+
+    // Whether a value of the new graph is computed, or given, in the order of its axes.
+    bool IsInOrder(ValueId value) const {
+        const Node* node = to_.Producer(value);
+        while (node != nullptr &&
+               (Is<op::Reshape>(node->operation) || Is<op::Pad>(node->operation))) {
+            node = to_.Producer(node->operands[0]);
+        }
+        return node == nullptr ||
+               !(Is<op::Permute>(node->operation) || Is<op::Slice>(node->operation) ||
+                 Is<op::Window>(node->operation) || Is<op::Broadcast>(node->operation));
     }
 
     Result<bool> Keep(const Node& node, const op::Window& window) {
