@@ -3,8 +3,10 @@
 PYTHONPATH has the package, VK_DRIVER_FILES is the driver's manifest.
 """
 
+import copy
 import threading
 import unittest
+import warnings
 
 import numpy as np
 import torch
@@ -178,6 +180,22 @@ class Calls(unittest.TestCase):
             torch.testing.assert_close(got[:2], want[:2])
             self.assertEqual(got[2], want[2])
             self.assertIs(got[3], x)
+
+
+    def test_open_sizes_that_a_part_does_not_tell(self):
+        """Means over open sizes are torch's. The part behind them knows images of n - 2 pixels, and none of n."""
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Conv2d(8, 4, 3))
+        reference = copy.deepcopy(model)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = torch.compile(model, backend=fornax.torch.Backend(options={"cache": False}), dynamic=True)
+            for batch, size in ((2, 20), (5, 20), (3, 31)):
+                x = torch.randn(batch, 3, size, size)
+                for network in (run, reference):
+                    network.zero_grad()
+                    network(x).square().mean().backward()
+                for ours, theirs in zip(model.parameters(), reference.parameters()):
+                    torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-3, atol=1e-4)
 
 
 class Drivers(unittest.TestCase):

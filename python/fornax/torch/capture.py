@@ -76,6 +76,8 @@ class Writer:
         self._shape_env = sizes.shape_env_of(every)
         self.open_symbols = sizes.own_symbols(tensors)
         self._fixed = fixed or {}
+        self._told = self.open_symbols.union(self._fixed, *(
+            value_of(node).node.expr.free_symbols for node in placeholders if isinstance(value_of(node), torch.SymInt)))
         self._sizes = sizes.Sizes(self.program, self._shape_env, self.open_symbols, self._fixed, names or {})
         for node in graph_module.graph.nodes:
             getattr(self, "_" + node.op)(node)
@@ -114,6 +116,7 @@ class Writer:
             if node.name in self._weights:
                 self._add_weight(node, self._weights[node.name])
                 return
+            self._check_sizes(value)
             order = orders.of(node)
             given = self._declare(node.name, value if order is None else value.permute(order))
             number = given if order is None else self._permuted(node, given, value, orders.inverse(order))
@@ -123,6 +126,13 @@ class Writer:
         self._values[node] = number
         self.program.input(node.name, given)
         self.inputs.append(node)
+
+    def _check_sizes(self, tensor):
+        """A part of a graph may have an input of n - 2 elements and none that tells n."""
+        for size in tensor.shape:
+            untold = sizes.expression_of(size).free_symbols - self._told
+            if untold:
+                raise Unsupported(f"no input tells {min(map(str, untold))} of its size {sizes.expression_of(size)}")
 
     def _permuted(self, node, number, tensor, axes):
         """A value in another order of its axes; `tensor` has the shape of that."""
