@@ -47,16 +47,16 @@ class Llama(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         return json.loads(run.stdout)
 
-    def check_type(self, type_name):
+    def check_type(self, type_name, shape="tiny"):
         model = self.folder / f"{type_name}.gguf"
-        write_model(model, type_name)
+        write_model(model, type_name, SHAPES[shape])
         cpu = self.generate(model, "cpu")
         tokens = [step["token"] for step in cpu["steps"]]
         self.assertGreater(len(set(tokens)), STEPS // 3, "The model says always the same.")
         npu = self.generate(model, "vulkan", forced=tokens)
         self.assertEqual(len(npu["devices"]), 1)
         self.assertIn("Fornax", npu["devices"][0])
-        self.assertEqual(npu["layers"], SHAPES["tiny"].layers + 1)  # with the output layer
+        self.assertEqual(npu["layers"], SHAPES[shape].layers + 1)  # with the output layer
         equal = 0
         for number, (expected, actual) in enumerate(zip(cpu["steps"], npu["steps"], strict=True)):
             with self.subTest(step=number):
@@ -75,6 +75,9 @@ class Llama(unittest.TestCase):
 
     def test_q4_0(self):
         self.check_type("q4_0")
+
+    def test_gemma(self):
+        self.check_type("f16", "tiny-gemma")
 
 
 if __name__ == "__main__":

@@ -10,12 +10,13 @@ process to its first token, `after a prompt` the time for each of the next 24 to
 weights there. `after 1024` generates tokens behind as many others. `of read` is the share of the memory's read
 bandwidth (`fornax bench limits`, before and after each run) at which the first driver reads the file's weights.
 Operators are not measured on `plugin`: perf mode repeats a node with the same inputs, which is then computed once.
-tools/clients/setup.sh brings the programs; models are written to the models folder once (8.7 GB).
+tools/clients/setup.sh brings the programs; models are written to the models folder once (9.5 GB).
 
     fornax bench llama                          the whole table; lavapipe takes most of an hour
     fornax bench llama --drivers plugin,fornax,cpu     without lavapipe
     fornax bench llama --filter 'q4_0|soft_max' rows whose names match
-    fornax bench llama --drivers plugin,cpu --filter '(pp|tg).*q._K'    k-quants
+    fornax bench llama --drivers plugin,cpu --filter '(pp|tg).*q._K$'    k-quants
+    fornax bench llama --drivers fornax,plugin,cpu --filter 270m         a small model of mixed types
     fornax bench llama --drivers plugin,cpu --filter 'token|prompt'     the begin of a process
 """
 
@@ -44,6 +45,8 @@ AFTER_PROMPT = 24
 DEPTH = 1024
 # Types of the models; those that llama-quantize has to write are made of the model of f16.
 TYPES = ("f16", "bf16", "q8_0", "q4_0", "q4_K", "q2_K", "q3_K", "q5_K", "q6_K")
+# The mixture of types that llama-quantize makes by default, with Gemma 3's smallest shape.
+SMALL = "270m q4_K_M"
 DRIVERS = ("plugin", "fornax", "lavapipe", "cpu")
 DEVICES = {"plugin": "FORNAX0", "cpu": "CPU"}  # as ggml names them; else Vulkan0
 
@@ -108,25 +111,30 @@ class Bench:
         _, _, _, rate, unit = found[0]
         return float(rate) * {"TFLOPS": 1000, "GFLOPS": 1, "MFLOPS": 1e-3, "GB": 1, "MB": 1e-3}[unit]
 
-    def model(self, type_name: str) -> Path:
-        path = self.models / f"llama-1b-{type_name}.gguf"
+    def model(self, name: str) -> Path:
+        """A model by its type, and by its shape where that is not the one of 1.1 billion parameters: "270m q4_K_M"."""
+        shape, type_name = name.split() if " " in name else ("1b", name)
+        path = self.models / f"llama-{shape}-{type_name}.gguf"
         if not path.exists():
             print(f"writing {path}", file=sys.stderr)
             self.models.mkdir(parents=True, exist_ok=True)
             fresh = path.with_suffix(".new")
-            if type_name.endswith("_K"):  # which the Python package does not write
+            if "_K" in type_name:  # which the Python package does not write
+                pure = ["--pure"] if type_name.endswith("_K") else []
                 self.run(self.programs.folder / "usr/bin/llama-quantize",
-                         ["--pure", str(self.model("f16")), str(fresh), type_name], "cpu")
+                         [*pure, str(self.model(f"{shape} f16")), str(fresh), type_name], "cpu")
             else:
                 subprocess.run([ROOT / ".venv/bin/python3", Path(__file__).with_name("write_llama.py"), fresh,
-                                "--type", type_name, "--shape", "1b"], check=True)
+                                "--type", type_name, "--shape", shape], check=True)
             fresh.rename(path)
         return path
 
-    def bytes_a_token(self, type_name: str) -> int:
-        """Bytes of the weights that each token reads: all but the embeddings, of which it reads a row."""
-        reader = gguf.GGUFReader(self.model(type_name))
-        return sum(int(tensor.n_bytes) for tensor in reader.tensors if tensor.name != "token_embd.weight")
+    def bytes_a_token(self, name: str) -> int:
+        """Bytes of the weights that each token reads: all but the embeddings, of which it reads a row unless they are the output matrix."""
+        sizes = {tensor.name: int(tensor.n_bytes) for tensor in gguf.GGUFReader(self.model(name)).tensors}
+        if "output.weight" in sizes:
+            sizes.pop("token_embd.weight")
+        return sum(sizes.values())
 
     def read_bandwidth(self) -> float:
         """Bytes a second that all threads read from memory now."""
@@ -197,7 +205,7 @@ def all_rows() -> list[Row]:
                      r"type_src=f32,type_dst=f32,ne_src=\[8192,512,2,1\],permute_src=\[0,2,1,3\]", "GB/s"),
         operator_row("sum_rows 8192x8192", "SUM_ROWS", r"ne=\[8192,8192,1,1\]", "GB/s"),
     ]
-    for type_name in TYPES:
+    for type_name in (*TYPES, SMALL):
         rows.append(Row(f"pp{PROMPT} {type_name}", "tokens/s",
                         lambda bench, driver, t=type_name: bench.llama(t, PROMPT, 0, driver)))
         rows.append(Row(f"tg{GENERATED} {type_name}", "tokens/s",
