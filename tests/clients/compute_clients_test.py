@@ -12,10 +12,14 @@ from unittest import mock
 TOOLS = Path(__file__).resolve().parents[2] / "tools/clients"
 sys.path[:0] = [str(TOOLS), str(TOOLS / "compute")]
 
+import bench_llama  # noqa: E402
 import case_runner  # noqa: E402
 import compute_clients  # noqa: E402
 import numpy as np  # noqa: E402
+import onnx  # noqa: E402
 import webgpu_cases  # noqa: E402
+import write_llama  # noqa: E402
+import write_networks  # noqa: E402
 from client_setup import Client  # noqa: E402
 
 
@@ -93,6 +97,37 @@ class UnpackPackagesTest(unittest.TestCase):
         self.folder.rename(self.folder.with_name("clients.old"))
         self.assertEqual(self.unpack(), 0)
         self.assertTrue(self.client.exists())
+
+
+class WriteNetworksTest(unittest.TestCase):
+    def test_no_size_is_symbolic(self):
+        value = onnx.helper.make_tensor_value_info
+        graph = onnx.helper.make_graph([], "some", [value("x", onnx.TensorProto.FLOAT, ["batch", 3])],
+                                       [value("y", onnx.TensorProto.FLOAT, [7, "batch"])])
+        write_networks.fix_sizes(graph, {"x": np.zeros((5, 3))})
+        self.assertEqual([[dimension.dim_value for dimension in value.type.tensor_type.shape.dim]
+                          for value in (*graph.input, *graph.output)], [[5, 3], [7, 5]])
+
+    def test_every_network_of_a_client_is_known(self):
+        self.assertLessEqual(set(compute_clients.NETWORKS), {"minilm", *write_networks.NETWORKS})
+
+
+class BenchLlamaTest(unittest.TestCase):
+    def test_a_token_reads_the_output_matrix_and_embeddings_only_where_they_are_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model.gguf")
+            for shape, excess in (("tiny", -1), ("tiny-gemma", 0)):
+                write_llama.write_model(path, "f16", write_llama.SHAPES[shape])
+                sizes = {tensor.name: int(tensor.n_bytes) for tensor in bench_llama.gguf.GGUFReader(path).tensors}
+                with mock.patch.object(bench_llama.Bench, "model", lambda *_, path=path: path):
+                    self.assertEqual(bench_llama.Bench(None, None, 0).bytes_a_token("some"),
+                                     sum(sizes.values()) + excess * sizes["token_embd.weight"])
+
+    def test_models_are_named_by_shape_and_type(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, file in (("q4_0", "llama-1b-q4_0.gguf"), ("270m q4_K_M", "llama-270m-q4_K_M.gguf")):
+                Path(folder, file).touch()
+                self.assertEqual(bench_llama.Bench(None, Path(folder), 0).model(name), Path(folder, file))
 
 
 class ClientsTest(unittest.TestCase):

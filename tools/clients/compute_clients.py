@@ -22,6 +22,9 @@ from programs import ROOT, default_folder, table
 
 PROGRAMS = Path(__file__).resolve().parent / "compute"
 TIMEOUT_SECONDS = 900
+# Of tools/models, for onnxruntime-webgpu.
+NETWORKS = ("mobilenet_v2", "resnet50", "efficientnet_b0", "yolov8n", "unet", "minilm", "bert_base", "vit_b16", "whisper_tiny_encoder",
+            "whisper_tiny_decoder", "llama_small", "llama_small_q4", "mobilenet_v2_qdq")
 
 
 def webgpu_files(folder: Path) -> list[str]:
@@ -41,8 +44,21 @@ def gguf_models(folder: Path) -> list[str]:
     return [str(folder)]
 
 
-def models(_: Path) -> list[str]:
-    return [str(path) for path in sorted((ROOT / "models").glob("*.onnx"))]
+def write_networks(folder: Path, names: tuple[str, ...]) -> list[str]:
+    subprocess.run([ROOT / ".venv/bin/python3", PROGRAMS.parent / "write_networks.py", folder, *names], check=True)
+    return [str(folder / f"{name}.onnx") for name in names]
+
+
+def onnx_models(folder: Path) -> list[str]:
+    return [*(str(path) for path in sorted((ROOT / "models").glob("*.onnx"))), *write_networks(folder, NETWORKS)]
+
+
+def iree_files(folder: Path) -> list[str]:
+    """The networks, and what IREE compiles of them, which takes minutes and is kept in the client's folder."""
+    write_networks(folder, ("minilm", "vit_b16", "bert_base"))
+    files = [str(folder), str(folder_of("iree") / "modules")]
+    subprocess.run([python_of("iree"), PROGRAMS / "iree_cases.py", *files, "--compile"], check=True)
+    return files
 
 
 CLIENTS = {
@@ -51,8 +67,10 @@ CLIENTS = {
                    environment=(("WGPU_BACKEND_TYPE", "Vulkan"),)),
     "dawn": Client("Dawn, npm webgpu 0.6.2", "dawn_cases.mjs", node_packages=("webgpu@0.6.2",), compat="graphics", arguments=webgpu_files),
     "onnxruntime": Client("onnxruntime-webgpu 1.27", "onnxruntime_cases.py", ("onnxruntime-webgpu==1.27.0", "numpy"),
-                          compat="graphics", arguments=models),
-    "iree": Client("IREE 3.13", "iree_cases.py", ("iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0", "onnx==1.23.2", "numpy")),
+                          compat="graphics", arguments=onnx_models),
+    "iree": Client("IREE 3.13", "iree_cases.py",
+                   ("iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0", "onnx==1.23.2", "onnxruntime==1.31.1", "numpy"),
+                   arguments=iree_files),
     "slangpy": Client("SlangPy 0.43.1", "slangpy_cases.py", ("slangpy==0.43.1", "numpy"), compat="graphics"),
     "halide": Client("Halide 21", "halide_cases.py", ("halide==21.0.0", "numpy")),
     "kompute": Client("Kompute 0.9", "kompute_cases.py", ("numpy<2", "pybind11==2.13.6", "setuptools<80", "wheel"),
