@@ -21,7 +21,7 @@
 
 namespace fornax::kernel {
 
-inline constexpr uint32_t kCacheEntryVersion = 6;
+inline constexpr uint32_t kCacheEntryVersion = 7;
 
 struct CacheEntryFacts {
     std::array<uint32_t, 3> workgroup_size = {1, 1, 1};

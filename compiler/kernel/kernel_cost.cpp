@@ -55,6 +55,7 @@ std::string TextOf(const CostAccess& access) {
         text += fmt::format(" by {}", access.element_bytes);
     }
     text += access.apart ? " apart" : "";
+    text += access.far ? " far" : "";
     text += access.in_parts ? " in parts" : "";
     return access.all_workgroups ? text + " once" : text;
 }
@@ -63,6 +64,7 @@ std::string TextOf(const CostAccess& access) {
 
 void AddAccess(const CostAccess& access,
                uint64_t count,
+               uint32_t pass,
                uint64_t workgroups,
                const npu::MemoryRange& range,
                npu::DispatchRecord& record) {
@@ -76,8 +78,9 @@ void AddAccess(const CostAccess& access,
     const uint32_t element = access.element_bytes != 0 ? access.element_bytes : 4;
     const auto same = [&](const npu::Access& other) {
         return other.kind == access.kind && other.writes == access.writes &&
-               other.element_bytes == element && other.range == range &&
-               other.apart == access.apart && other.in_parts == access.in_parts;
+               other.element_bytes == element && other.pass == pass && other.range == range &&
+               other.apart == access.apart && other.far == access.far &&
+               other.in_parts == access.in_parts;
     };
     const auto found = std::ranges::find_if(record.accesses, same);
     if (found != record.accesses.end()) {
@@ -89,7 +92,9 @@ void AddAccess(const CostAccess& access,
                                .bytes = bytes,
                                .element_bytes = element,
                                .apart = access.apart,
+                               .far = access.far,
                                .in_parts = access.in_parts,
+                               .pass = pass,
                                .range = range});
 }
 
@@ -118,7 +123,7 @@ void AddToParts(const CostAccess& access,
 }
 
 // More bytes than the range has are accessed again, and what a workgroup has written as a whole it
-// need not read.
+// need not read. The first pass reads what comes from memory, the last one writes what goes there.
 void FindRepeated(const Parts& parts, npu::DispatchRecord& record) {
     const auto beyond = [&](uint64_t bytes) {
         return bytes > parts.range.bytes ? bytes - parts.range.bytes : 0;
@@ -127,14 +132,18 @@ void FindRepeated(const Parts& parts, npu::DispatchRecord& record) {
     if (parts.first_write < parts.first_read && parts.written_bytes >= parts.range.bytes) {
         read = parts.read_bytes;
     }
-    for (npu::Access& access : record.accesses) {
+    const auto repeat = [&](npu::Access& access, bool writes, uint64_t& left) {
         const bool is_part =
             access.kind == npu::AccessKind::kStream || access.kind == npu::AccessKind::kReuse;
-        if (is_part && access.range == parts.range) {
-            uint64_t& left = access.writes ? written : read;
+        if (is_part && access.writes == writes && access.range == parts.range) {
             access.repeated_bytes = std::min(left, access.bytes);
             left -= access.repeated_bytes;
         }
+    };
+    const bool has_passes = record.passes.size() > 1;
+    for (size_t i = 0; i < record.accesses.size(); ++i) {
+        repeat(record.accesses[i], true, written);
+        repeat(record.accesses[has_passes ? record.accesses.size() - 1 - i : i], false, read);
     }
 }
 
@@ -142,6 +151,7 @@ void FindRepeated(const Parts& parts, npu::DispatchRecord& record) {
 void AddProduct(const CostProduct& product,
                 uint64_t runs,
                 uint64_t sums,
+                uint32_t pass,
                 uint64_t workgroups,
                 npu::DispatchRecord& record) {
     if (runs == 0) {
@@ -152,14 +162,42 @@ void AddProduct(const CostProduct& product,
         .m = product.m, .n = product.n, .k = Times(product.k, DivideUp(runs, sums))};
     const uint64_t batch = DivideUp(sums, workgroups);
     for (npu::Product& other : record.products) {
-        if (other.type == product.type && other.shape.m == shape.m && other.shape.n == shape.n &&
-            other.shape.k == shape.k) {
+        if (other.type == product.type && other.pass == pass && other.shape.m == shape.m &&
+            other.shape.n == shape.n && other.shape.k == shape.k) {
             other.batch += batch;
             return;
         }
     }
-    record.products.push_back({.shape = shape, .batch = batch, .type = product.type});
+    record.products.push_back({.shape = shape, .batch = batch, .type = product.type, .pass = pass});
 }
+
+// The passes that do anything, by those of the kernel's text; none of a kernel with one.
+class Passes {
+  public:
+    Passes(const KernelCost& cost, uint64_t invocations, std::span<const uint64_t> counters) {
+        for (const CostRegion& region : cost.regions) {
+            const bool works = region.operations.total() + region.shared_atomics > 0 ||
+                               !region.shared_bytes.empty() || !region.accesses.empty() ||
+                               !region.products.empty();
+            if (works && region.count.Evaluate(invocations, counters) > 0) {
+                numbers_.try_emplace(region.pass, 0);
+            }
+        }
+        uint32_t next = 0;
+        for (auto& [pass, number] : numbers_) {
+            number = next++;
+        }
+    }
+
+    uint32_t NumberOf(const CostRegion& region) const {
+        const auto found = numbers_.find(region.pass);
+        return size() > 0 && found != numbers_.end() ? found->second : 0;
+    }
+    size_t size() const { return numbers_.size() > 1 ? numbers_.size() : 0; }
+
+  private:
+    std::map<uint32_t, uint32_t> numbers_;
+};
 
 // What each line does, and of each kind of work the line that does most of it.
 class Lines {
@@ -247,7 +285,8 @@ uint64_t CostCount::Evaluate(uint64_t all_invocations, std::span<const uint64_t>
 std::string CostText(const KernelCost& cost) {
     std::string text;
     for (const CostRegion& region : cost.regions) {
-        text += TextOf(region.count) + ":";
+        text += TextOf(region.count);
+        text += region.pass > 0 ? fmt::format(", pass {}:", region.pass) : ":";
         const auto add = [&](const std::string& what) { text += "\n  " + what; };
         const npu::Operations& operations = region.operations;
         if (operations.total() != 0) {
@@ -301,23 +340,34 @@ npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
     std::map<uint32_t, uint64_t> shared_bytes;
     Lines lines(cost.sources);
     std::vector<Parts> parts;
+    const Passes passes(cost, invocations, counters);
+    record.passes.resize(passes.size());
     for (const CostRegion& region : cost.regions) {
         const uint64_t count = region.count.Evaluate(invocations, counters);
+        const uint32_t number = passes.NumberOf(region);
+        npu::Pass only;
+        npu::Pass& pass = record.passes.empty() ? only : record.passes[number];
         const auto add = [&](uint64_t& to, uint64_t each) { to = Plus(to, Times(count, each)); };
-        add(record.operations.simple, region.operations.simple);
-        add(record.operations.multiply_add, region.operations.multiply_add);
-        add(record.operations.division, region.operations.division);
-        add(record.operations.special, region.operations.special);
+        const auto add_both = [&](uint64_t& to, uint64_t& of_pass, uint64_t each) {
+            add(to, each);
+            add(of_pass, each);
+        };
+        npu::Operations& in_pass = pass.operations;
+        add_both(record.operations.simple, in_pass.simple, region.operations.simple);
+        add_both(record.operations.multiply_add, in_pass.multiply_add,
+                 region.operations.multiply_add);
+        add_both(record.operations.division, in_pass.division, region.operations.division);
+        add_both(record.operations.special, in_pass.special, region.operations.special);
         add(bits, region.operation_bits);
         // Each reads and writes its bank.
-        add(record.scratchpad_accesses, 2 * region.shared_atomics);
+        add_both(record.scratchpad_accesses, pass.scratchpad_accesses, 2 * region.shared_atomics);
         for (const auto& [stride, bytes] : region.shared_bytes) {
-            add(shared_bytes[stride], bytes);
+            add_both(shared_bytes[stride], pass.scratchpad_bytes, bytes);
         }
         for (const CostAccess& access : region.accesses) {
             const bool has_range = access.buffer < ranges.size();
             const npu::MemoryRange range = has_range ? ranges[access.buffer] : npu::MemoryRange();
-            AddAccess(access, count, record.workgroups, range, record);
+            AddAccess(access, count, number, record.workgroups, range, record);
             const uint64_t bytes = DivideUp(Times(count, access.bytes), access.sharers);
             lines.Add(access.source, npu::LineWork::kBytes, bytes);
             if (range.memory != 0) {
@@ -329,7 +379,7 @@ npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
         }
         for (const CostProduct& product : region.products) {
             AddProduct(product, DivideUp(count, cost.subgroup_size),
-                       product.sums.Evaluate(invocations, counters) / cost.subgroup_size,
+                       product.sums.Evaluate(invocations, counters) / cost.subgroup_size, number,
                        record.workgroups, record);
             lines.Add(product.source, npu::LineWork::kProducts,
                       Times(DivideUp(count, cost.subgroup_size),

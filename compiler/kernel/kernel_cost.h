@@ -1,9 +1,9 @@
 // What a kernel's regions do, as the compiler knew it before it vectorised (compiler/kernel/cost/),
 // and what it takes to make a cost record of a dispatch.
 //
-// A region is all code that equally many invocations run. How many is a sum: of all invocations
-// of the dispatch times a number, and of counters that the kernel keeps while it runs
-// (hal::WorkerFrame::region_counts). Immutable; any thread may read it.
+// A region is all code that equally many invocations run between two barriers. How many is a sum:
+// of all invocations of the dispatch times a number, and of counters that the kernel keeps while it
+// runs (hal::WorkerFrame::region_counts). Immutable; any thread may read it.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,7 @@ struct CostAccess {
     uint32_t grid_axes = 0;  // bit n: where it is depends on the workgroup's place along axis n
     uint32_t order = 0;      // in the kernel's text
     bool apart = false;      // as npu::Access has them
+    bool far = false;
     bool in_parts = false;
     uint32_t source = kNone;  // of KernelCost::sources
     bool operator==(const CostAccess&) const = default;
@@ -79,6 +80,7 @@ struct CostBuffer {
 
 struct CostRegion {
     CostCount count;
+    uint32_t pass = 0;            // barriers that come before it in the kernel's text
     npu::Operations operations;   // of an invocation
     uint64_t operation_bits = 0;  // of all of them, added up
     uint64_t barriers = 0;
@@ -93,6 +95,9 @@ struct CostRegion {
                shared_atomics == 0 && accesses.empty() && products.empty();
     }
 };
+
+// Barriers beyond these divide no more passes.
+inline constexpr uint32_t kMostPasses = npu::kMaxPasses;
 
 struct KernelCost {
     uint32_t counters = 0;  // words of region_counts

@@ -125,6 +125,7 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost) {
     out.Number(cost.regions.size());
     for (const CostRegion& region : cost.regions) {
         out.Count(region.count);
+        out.Number(region.pass);
         for (const uint64_t number :
              {region.operations.simple, region.operations.multiply_add, region.operations.division,
               region.operations.special, region.operation_bits, region.barriers,
@@ -142,7 +143,7 @@ std::vector<uint8_t> SerializeCost(const KernelCost& cost) {
                   uint64_t{access.sharers}, uint64_t{access.all_workgroups},
                   uint64_t{access.element_bytes}, uint64_t{access.buffer},
                   uint64_t{access.grid_axes}, uint64_t{access.order}, uint64_t{access.apart},
-                  uint64_t{access.in_parts}, uint64_t{access.source}}) {
+                  uint64_t{access.far}, uint64_t{access.in_parts}, uint64_t{access.source}}) {
                 out.Number(number);
             }
         }
@@ -192,6 +193,7 @@ Result<KernelCost> ParseCost(std::span<const uint8_t> bytes) {
     for (uint64_t regions = in.Size(); regions > 0 && in.ok(); --regions) {
         CostRegion& region = cost.regions.emplace_back();
         region.count = in.Count(cost.counters);
+        region.pass = static_cast<uint32_t>(in.Number(kMostPasses - 1));
         region.operations.simple = in.Number();
         region.operations.multiply_add = in.Number();
         region.operations.division = in.Number();
@@ -215,6 +217,7 @@ Result<KernelCost> ParseCost(std::span<const uint8_t> bytes) {
             access.grid_axes = in.Word();
             access.order = in.Word();
             access.apart = in.Number(1) != 0;
+            access.far = in.Number(1) != 0;
             access.in_parts = in.Number(1) != 0;
             access.source = in.Place(cost.sources.size());
         }

@@ -89,14 +89,18 @@ struct Description {
         uint64_t outstanding = 0;
         double efficiency = 0;
         double exposed = 0;
-        double apart_gbs = 0;  // 0: port_gbs
+        double barrier_exposed = 0;
+        double stream_gbs = 0;  // of DRAM; 0: port_gbs
+        double apart_gbs = 0;   // 0: port_gbs
+        double far_gbs = 0;     // 0: port_gbs
     } dma;
     struct Network {
         double bandwidth_gbs = 0;
         double latency_ns = 0;
     } network;
     struct Cache {
-        uint64_t bytes = 0;  // of all cores
+        uint64_t bytes = 0;       // of all cores
+        uint64_t core_bytes = 0;  // of each core beside it
         uint64_t write_allocate_bytes = 0;
     } cache;
     struct Dram {
@@ -149,7 +153,7 @@ struct Description {
 };
 
 // Part of every stamp: raised when the same description and records give other times.
-inline constexpr uint32_t kModelVersion = 4;
+inline constexpr uint32_t kModelVersion = 5;
 
 // "modelled, uncalibrated (edge-4, description 0123456789abcdef, model 2)".
 std::string StampOf(const Description& description);

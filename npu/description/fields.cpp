@@ -47,15 +47,25 @@ Field Optional(Field field) {
     return field;
 }
 
+// Speeds: of a faster machine they are more, or less.
+Field More(Field field) {
+    field.faster = Faster::kMore;
+    return field;
+}
+Field Less(Field field) {
+    field.faster = Faster::kLess;
+    return field;
+}
+
 using D = Description;
 
 const Field kFields[] = {
-    Make<&D::cores, &D::Cores::clock_ghz>("cores",
-                                          "clock_ghz",
-                                          "GHz",
-                                          0.001,
-                                          100,
-                                          "the clock of cores, scratchpads and matrix units"),
+    More(Make<&D::cores, &D::Cores::clock_ghz>("cores",
+                                               "clock_ghz",
+                                               "GHz",
+                                               0.001,
+                                               100,
+                                               "the clock of cores, scratchpads and matrix units")),
     Make<&D::cores, &D::Cores::clusters>("cores", "clusters", "", 1, 1024, "clusters of cores"),
     Make<&D::cores,
          &D::Cores::per_cluster>("cores", "per_cluster", "", 1, 1024, "cores of a cluster"),
@@ -74,13 +84,13 @@ const Field kFields[] = {
         1,
         "how much of the other units' time one workgroup hides behind its busiest unit"),
 
-    Optional(Make<&D::scalar, &D::Scalar::interval>(
+    Optional(Less(Make<&D::scalar, &D::Scalar::interval>(
         "scalar",
         "interval",
         "cycles",
         0,
         1e4,
-        "between two operations of a core's scalar unit; 0: they take no time")),
+        "between two operations of a core's scalar unit; 0: they take no time"))),
 
     Make<&D::matrix, &D::Matrix::units>("matrix",
                                         "units",
@@ -98,16 +108,19 @@ const Field kFields[] = {
                                            0,
                                            "which operand stays in the array",
                                            kDataflowNames),
-    Make<&D::matrix, &D::Matrix::rate_int8>(
+    More(Make<&D::matrix, &D::Matrix::rate_int8>(
         "matrix",
         "rate_int8",
         "MAC/cycle",
         0,
         64,
-        "int8 multiply-accumulates of an element of the array in a cycle; 0: none"),
-    Make<&D::matrix, &D::Matrix::rate_f16>("matrix", "rate_f16", "MAC/cycle", 0, 64, "of f16"),
-    Make<&D::matrix, &D::Matrix::rate_bf16>("matrix", "rate_bf16", "MAC/cycle", 0, 64, "of bf16"),
-    Make<&D::matrix, &D::Matrix::rate_f32>("matrix", "rate_f32", "MAC/cycle", 0, 64, "of f32"),
+        "int8 multiply-accumulates of an element of the array in a cycle; 0: none")),
+    More(
+        Make<&D::matrix, &D::Matrix::rate_f16>("matrix", "rate_f16", "MAC/cycle", 0, 64, "of f16")),
+    More(Make<&D::matrix,
+              &D::Matrix::rate_bf16>("matrix", "rate_bf16", "MAC/cycle", 0, 64, "of bf16")),
+    More(
+        Make<&D::matrix, &D::Matrix::rate_f32>("matrix", "rate_f32", "MAC/cycle", 0, 64, "of f32")),
 
     Make<&D::vector, &D::Vector::units>("vector", "units", "", 1, 1024, "vector units of a core"),
     Make<&D::vector, &D::Vector::bits>("vector",
@@ -116,26 +129,26 @@ const Field kFields[] = {
                                        32,
                                        1 << 20,
                                        "width of a vector unit, a multiple of 32"),
-    Make<&D::vector, &D::Vector::simple_interval>(
+    Less(Make<&D::vector, &D::Vector::simple_interval>(
         "vector",
         "simple_interval",
         "cycles",
         0.01,
         1e4,
-        "between two vectors of additions, multiplications, comparisons, ..."),
-    Optional(Make<&D::vector, &D::Vector::multiply_add_interval>(
+        "between two vectors of additions, multiplications, comparisons, ...")),
+    Optional(Less(Make<&D::vector, &D::Vector::multiply_add_interval>(
         "vector",
         "multiply_add_interval",
         "cycles",
         0,
         1e4,
-        "between two vectors of multiply-adds; 0: as simple ones")),
-    Make<&D::vector, &D::Vector::division_interval>("vector",
-                                                    "division_interval",
-                                                    "cycles",
-                                                    0.01,
-                                                    1e4,
-                                                    "between two vectors of divisions"),
+        "between two vectors of multiply-adds; 0: as simple ones"))),
+    Less(Make<&D::vector, &D::Vector::division_interval>("vector",
+                                                         "division_interval",
+                                                         "cycles",
+                                                         0.01,
+                                                         1e4,
+                                                         "between two vectors of divisions")),
 
     Make<&D::special, &D::Special::lanes>("special",
                                           "lanes",
@@ -143,13 +156,13 @@ const Field kFields[] = {
                                           1,
                                           1 << 16,
                                           "lanes of a core's special-function unit"),
-    Make<&D::special, &D::Special::interval>(
+    Less(Make<&D::special, &D::Special::interval>(
         "special",
         "interval",
         "cycles",
         0.01,
         1e4,
-        "between two vectors of exponentials, logarithms, roots, ..."),
+        "between two vectors of exponentials, logarithms, roots, ...")),
     Optional(Make<&D::special, &D::Special::unit>("special",
                                                   "unit",
                                                   "",
@@ -193,10 +206,18 @@ const Field kFields[] = {
                                                  kScratchpadPolicyNames),
 
     Make<&D::dma, &D::Dma::engines>("dma", "engines", "", 1, 1024, "DMA engines of a core"),
-    Make<&D::dma,
-         &D::Dma::port_gbs>("dma", "port_gbs", "GB/s", 1e-3, 1e6, "what one engine moves at most"),
-    Make<&D::dma,
-         &D::Dma::setup_ns>("dma", "setup_ns", "ns", 0, 1e6, "before a descriptor's first request"),
+    More(Make<&D::dma, &D::Dma::port_gbs>("dma",
+                                          "port_gbs",
+                                          "GB/s",
+                                          1e-3,
+                                          1e6,
+                                          "what one engine moves at most")),
+    Less(Make<&D::dma, &D::Dma::setup_ns>("dma",
+                                          "setup_ns",
+                                          "ns",
+                                          0,
+                                          1e6,
+                                          "before a descriptor's first request")),
     Make<&D::dma, &D::Dma::outstanding>("dma",
                                         "outstanding",
                                         "",
@@ -216,26 +237,52 @@ const Field kFields[] = {
                                              1,
                                              "the share of a dispatch's bytes that move while its "
                                              "cores wait, as where cores move them; 0: none")),
-    Optional(Make<&D::dma, &D::Dma::apart_gbs>("dma",
+    Optional(Make<&D::dma, &D::Dma::barrier_exposed>(
+        "dma",
+        "barrier_exposed",
+        "of 1",
+        0,
+        1,
+        "how much of what passes between barriers could overlap is waited for, as where cores move "
+        "bytes; 0: nothing, engines run ahead of barriers")),
+    Optional(More(Make<&D::dma, &D::Dma::stream_gbs>(
+        "dma",
+        "stream_gbs",
+        "GB/s",
+        0,
+        1e6,
+        "what one engine reads of DRAM, where each burst follows the one before; 0: as much as its "
+        "port moves"))),
+    Optional(
+        More(Make<&D::dma, &D::Dma::apart_gbs>("dma",
                                                "apart_gbs",
                                                "GB/s",
                                                0,
                                                1e6,
                                                "what one engine reads of bursts that do not follow "
-                                               "each other; 0: as much as of streams")),
+                                               "each other; 0: as much as of streams"))),
+    Optional(More(Make<&D::dma, &D::Dma::far_gbs>(
+        "dma",
+        "far_gbs",
+        "GB/s",
+        0,
+        1e6,
+        "what one engine reads of bursts that may lie anywhere, as gathers do; 0: as much as of "
+        "streams"))),
 
-    Make<&D::network, &D::Network::bandwidth_gbs>("network",
-                                                  "bandwidth_gbs",
-                                                  "GB/s",
-                                                  1e-3,
-                                                  1e6,
-                                                  "of the network on chip, all cores together"),
-    Make<&D::network, &D::Network::latency_ns>("network",
-                                               "latency_ns",
-                                               "ns",
-                                               0,
-                                               1e6,
-                                               "from a core to the memory controller"),
+    More(Make<&D::network, &D::Network::bandwidth_gbs>(
+        "network",
+        "bandwidth_gbs",
+        "GB/s",
+        1e-3,
+        1e6,
+        "of the network on chip, all cores together")),
+    Less(Make<&D::network, &D::Network::latency_ns>("network",
+                                                    "latency_ns",
+                                                    "ns",
+                                                    0,
+                                                    1e6,
+                                                    "from a core to the memory controller")),
 
     Optional(Make<&D::cache, &D::Cache::bytes>("cache",
                                                "bytes",
@@ -244,6 +291,13 @@ const Field kFields[] = {
                                                1ULL << 34,
                                                "of a cache between the network and DRAM, which all "
                                                "cores share; 0: none")),
+    Optional(Make<&D::cache, &D::Cache::core_bytes>(
+        "cache",
+        "core_bytes",
+        "B",
+        0,
+        1ULL << 34,
+        "of a cache that a core has beside it, for what only this core streams; 0: none")),
     Optional(Make<&D::cache, &D::Cache::write_allocate_bytes>(
         "cache",
         "write_allocate_bytes",
@@ -253,13 +307,13 @@ const Field kFields[] = {
         "stores that miss read first: to smaller buffers, and to those that a dispatch reads as "
         "well; 0: none do")),
 
-    Make<&D::dram, &D::Dram::bandwidth_gbs>("dram",
-                                            "bandwidth_gbs",
-                                            "GB/s",
-                                            1e-3,
-                                            1e6,
-                                            "peak, reads and writes together"),
-    Make<&D::dram, &D::Dram::latency_ns>("dram", "latency_ns", "ns", 0, 1e6, "of one burst"),
+    More(Make<&D::dram, &D::Dram::bandwidth_gbs>("dram",
+                                                 "bandwidth_gbs",
+                                                 "GB/s",
+                                                 1e-3,
+                                                 1e6,
+                                                 "peak, reads and writes together")),
+    Less(Make<&D::dram, &D::Dram::latency_ns>("dram", "latency_ns", "ns", 0, 1e6, "of one burst")),
     Make<&D::dram, &D::Dram::burst_bytes>("dram",
                                           "burst_bytes",
                                           "B",
@@ -273,49 +327,50 @@ const Field kFields[] = {
                                          1,
                                          "the share of the peak that streams reach"),
 
-    Make<&D::host_link, &D::HostLink::bandwidth_gbs>("host_link",
-                                                     "bandwidth_gbs",
-                                                     "GB/s",
-                                                     1e-3,
-                                                     1e6,
-                                                     "between the host's memory and DRAM"),
-    Make<&D::host_link,
-         &D::HostLink::latency_ns>("host_link", "latency_ns", "ns", 0, 1e9, "of one transfer"),
+    More(Make<&D::host_link, &D::HostLink::bandwidth_gbs>("host_link",
+                                                          "bandwidth_gbs",
+                                                          "GB/s",
+                                                          1e-3,
+                                                          1e6,
+                                                          "between the host's memory and DRAM")),
+    Less(
+        Make<&D::host_link,
+             &D::HostLink::latency_ns>("host_link", "latency_ns", "ns", 0, 1e9, "of one transfer")),
 
-    Make<&D::command_processor, &D::CommandProcessor::doorbell_ns>(
+    Less(Make<&D::command_processor, &D::CommandProcessor::doorbell_ns>(
         "command_processor",
         "doorbell_ns",
         "ns",
         0,
         1e9,
-        "from the doorbell of a submission to its first packet"),
-    Make<&D::command_processor, &D::CommandProcessor::decode_ns>("command_processor",
-                                                                 "decode_ns",
-                                                                 "ns",
-                                                                 0,
-                                                                 1e9,
-                                                                 "of a packet"),
-    Make<&D::command_processor, &D::CommandProcessor::allocation_ns>(
+        "from the doorbell of a submission to its first packet")),
+    Less(Make<&D::command_processor, &D::CommandProcessor::decode_ns>("command_processor",
+                                                                      "decode_ns",
+                                                                      "ns",
+                                                                      0,
+                                                                      1e9,
+                                                                      "of a packet")),
+    Less(Make<&D::command_processor, &D::CommandProcessor::allocation_ns>(
         "command_processor",
         "allocation_ns",
         "ns",
         0,
         1e9,
-        "of scratchpad for a dispatch"),
-    Make<&D::command_processor, &D::CommandProcessor::drain_ns>(
+        "of scratchpad for a dispatch")),
+    Less(Make<&D::command_processor, &D::CommandProcessor::drain_ns>(
         "command_processor",
         "drain_ns",
         "ns",
         0,
         1e9,
-        "from a dispatch's last store to its end"),
-    Make<&D::command_processor, &D::CommandProcessor::driver_us>(
+        "from a dispatch's last store to its end")),
+    Less(Make<&D::command_processor, &D::CommandProcessor::driver_us>(
         "command_processor",
         "driver_us",
         "us",
         0,
         1e9,
-        "of the driver on the host, before the doorbell of a submission"),
+        "of the driver on the host, before the doorbell of a submission")),
 
     Make<&D::energy, &D::Energy::mac_int8_pj>("energy",
                                               "mac_int8_pj",

@@ -2,6 +2,7 @@
 // what it means. The reader, the hash, the printer and the test of the documentation all follow it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,6 +14,10 @@ namespace fornax::npu {
 
 enum class FieldKind : uint8_t { kNumber, kInteger, kWord };
 
+// Which values of a speed are those of a faster machine. Sizes, counts and shares are no speeds.
+enum class Faster : uint8_t { kNeither, kMore, kLess };
+inline constexpr std::array<std::string_view, 3> kFasterNames = {"", "more", "less"};
+
 struct Field {
     std::string_view table;
     std::string_view key;
@@ -23,6 +28,7 @@ struct Field {
     double most = 0;
     // What a field of words may be; its value is the index.
     std::span<const std::string_view> words = {};
+    Faster faster = Faster::kNeither;
     bool is_optional = false;  // a file may lack it: it is the least value then
     double (*get)(const Description&) = nullptr;
     void (*set)(Description&, double) = nullptr;

@@ -1,10 +1,9 @@
 #include "npu/replay/dispatch_cost.h"
 
 #include <bit>
-#include <map>
-#include <tuple>
 
 #include "npu/replay/product_split.h"
+#include "npu/units/barrier_passes.h"
 #include "npu/units/dma_engine.h"
 #include "npu/units/host_link.h"
 #include "npu/units/network.h"
@@ -23,29 +22,20 @@ bool HasMatrixUnit(const Description& description, MatrixType type) {
     return description.matrix.units > 0 && description.matrix.rate(type) > 0;
 }
 
-// Without what a workgroup finds in its part of the scratchpad, because it has accessed it before.
-Access Compulsory(const Description& description, const DispatchRecord& dispatch, Access access) {
-    const uint64_t once = access.bytes - access.repeated_bytes;
-    const uint64_t part = description.scratchpad.bytes / description.cores.workgroup_slots;
-    if (CeilDivide(once, dispatch.workgroups) <= part) {
-        access.bytes = once;
-    }
-    access.repeated_bytes = 0;
-    return access;
-}
-
 class DispatchCost {
   public:
     // `splits` has one for each product that is on matrix units as a whole and not empty.
     DispatchCost(const Description& description,
                  const DispatchRecord& dispatch,
-                 const ServedBytes& served,
+                 const ServedDispatch& served,
                  std::span<const SplitProduct> splits)
         : description_(description),
           dispatch_(dispatch),
           served_(served),
           splits_(splits),
-          operations_(dispatch.operations) {}
+          operations_(dispatch.operations) {
+        cost_.passes.resize(dispatch.passes.size());
+    }
 
     Cost Compute() {
         for (const Product& product : dispatch_.products) {
@@ -76,6 +66,9 @@ class DispatchCost {
         if (!is_whole) {
             const ProductCycles cycles = CyclesOfProduct(description_, product.shape, product.type);
             matrix_cycles_ += product.batch * cycles.cycles;
+            if (!cost_.passes.empty()) {
+                cost_.passes[product.pass].workgroup.matrix += product.batch * cycles.cycles;
+            }
             scratchpad_bytes_ +=
                 repeats *
                 ScratchpadBytesOfProduct({description_.matrix.rows, description_.matrix.columns},
@@ -106,6 +99,9 @@ class DispatchCost {
             // The units of a core take its workgroups in turns.
             const uint64_t units = std::min(description_.matrix.units, cost_.workgroups_of_core);
             cost_.workgroup.matrix = CeilDivide(matrix_cycles_, units);
+            for (PassCost& pass : cost_.passes) {
+                pass.workgroup.matrix = CeilDivide(pass.workgroup.matrix, units);
+            }
             cost_.busy.matrix = workgroups_ * matrix_cycles_;
         }
     }
@@ -123,27 +119,47 @@ class DispatchCost {
                 traffic.port = CeilDivide(access.bytes - covered, cost_.cores);
             }
             cost_.traffic += traffic;
+            if (!cost_.passes.empty()) {
+                cost_.passes[access.pass].traffic += traffic;
+            }
         }
+    }
+
+    static void Serve(const ServedBytes& served, Traffic& traffic) {
+        traffic.dram_read = traffic.dram_read - served.asked.read + served.moved.read;
+        traffic.dram_written = traffic.dram_written - served.asked.written + served.moved.written;
+        traffic.network = traffic.network - served.asked_network + served.moved_network;
+        traffic.apart = traffic.apart - served.asked_apart + served.moved_apart;
+        traffic.far = traffic.far - served.asked_far + served.moved_far;
     }
 
     // An operand that is read again has been read just before.
     void AddServed() {
-        Traffic& traffic = cost_.traffic;
-        const uint64_t again = served_.holds_operands ? read_again_ : 0;
-        traffic.dram_read = traffic.dram_read - served_.asked.read + served_.moved.read - again;
-        traffic.dram_written = traffic.dram_written - served_.asked.written + served_.moved.written;
-        traffic.apart = traffic.apart - served_.asked_apart + served_.moved_apart;
-        traffic.over_fetch = std::min(traffic.over_fetch, traffic.dram());
+        entered_ = cost_.traffic.network;
+        for (size_t i = 0; i < served_.passes.size(); ++i) {
+            Serve(served_.passes[i], cost_.traffic);
+            if (!cost_.passes.empty()) {
+                Serve(served_.passes[i], cost_.passes[i].traffic);
+            }
+        }
+        cost_.traffic.dram_read -= served_.holds_operands ? read_again_ : 0;
+        cost_.traffic.over_fetch = std::min(cost_.traffic.over_fetch, cost_.traffic.dram());
     }
 
     void AddVectorWork() {
         const auto share = [&](uint64_t count) { return CeilDivide(count, workgroups_); };
-        const Operations each = {.simple = share(operations_.simple),
-                                 .multiply_add = share(operations_.multiply_add),
-                                 .division = share(operations_.division),
-                                 .special = share(operations_.special)};
-        cost_.workgroup.vector = CyclesOnVectorUnits(description_, each, dispatch_.element_bits);
-        cost_.workgroup.special = CyclesOnSpecialUnit(description_, each);
+        const auto add = [&](const Operations& all, UnitCycles& units) {
+            const Operations each = {.simple = share(all.simple),
+                                     .multiply_add = share(all.multiply_add),
+                                     .division = share(all.division),
+                                     .special = share(all.special)};
+            units.vector = CyclesOnVectorUnits(description_, each, dispatch_.element_bits);
+            units.special = CyclesOnSpecialUnit(description_, each);
+        };
+        add(operations_, cost_.workgroup);
+        for (size_t i = 0; i < cost_.passes.size(); ++i) {
+            add(dispatch_.passes[i].operations, cost_.passes[i].workgroup);
+        }
         cost_.workgroup.scalar =
             CyclesOnScalarUnit(description_, share(dispatch_.scalar_operations));
         cost_.busy.vector = workgroups_ * cost_.workgroup.vector;
@@ -157,16 +173,23 @@ class DispatchCost {
     void AddScratchpad() {
         const Traffic& traffic = cost_.traffic;
         // What DMA brings or takes the units read or write as well, without conflicts.
-        const uint64_t units = scratchpad_bytes_ + traffic.network;
+        const uint64_t units = scratchpad_bytes_ + entered_;
+        const auto cycles = [&](uint64_t passing, uint64_t bytes, uint64_t accesses) {
+            return CyclesOnBanks(description_, CeilDivide(passing, workgroups_), 1) +
+                   CyclesOnBanks(description_, CeilDivide(bytes, workgroups_),
+                                 dispatch_.scratchpad_stride_words) +
+                   CyclesOfSingleAccesses(description_, CeilDivide(accesses, workgroups_));
+        };
         cost_.workgroup.scratchpad =
-            CyclesOnBanks(description_, CeilDivide(units, workgroups_), 1) +
-            CyclesOnBanks(description_, CeilDivide(dispatch_.scratchpad_bytes, workgroups_),
-                          dispatch_.scratchpad_stride_words) +
-            CyclesOfSingleAccesses(description_,
-                                   CeilDivide(dispatch_.scratchpad_accesses, workgroups_));
+            cycles(units, dispatch_.scratchpad_bytes, dispatch_.scratchpad_accesses);
+        for (size_t i = 0; i < cost_.passes.size(); ++i) {
+            const Pass& pass = dispatch_.passes[i];
+            cost_.passes[i].workgroup.scratchpad = cycles(
+                cost_.passes[i].traffic.network, pass.scratchpad_bytes, pass.scratchpad_accesses);
+        }
         cost_.busy.scratchpad = workgroups_ * cost_.workgroup.scratchpad;
         constexpr uint64_t kWordBytes = 4;
-        cost_.events.scratchpad_bytes = units + traffic.network + dispatch_.scratchpad_bytes +
+        cost_.events.scratchpad_bytes = units + entered_ + dispatch_.scratchpad_bytes +
                                         kWordBytes * dispatch_.scratchpad_accesses;
         cost_.events.network_bytes = traffic.network;
         cost_.events.dram_bytes = traffic.dram();
@@ -183,7 +206,7 @@ class DispatchCost {
 
     const Description& description_;
     const DispatchRecord& dispatch_;
-    const ServedBytes& served_;
+    const ServedDispatch& served_;
     const std::span<const SplitProduct> splits_;
     size_t next_split_ = 0;
     Operations operations_;
@@ -194,6 +217,7 @@ class DispatchCost {
     uint64_t streamed_operands_ = 0;
     uint64_t read_again_ = 0;        // operands that a core could not keep
     uint64_t scratchpad_bytes_ = 0;  // of products
+    uint64_t entered_ = 0;           // or left the cores, through whatever caches
 };
 
 // So many combinations of the divisions of a dispatch's products are tried.
@@ -217,7 +241,23 @@ class DispatchPhases {
             CyclesOfWorkgroups(cost.workgroup, description.cores.overlap, cost.workgroups_of_core,
                                std::max<uint64_t>(1, grant.occupancy));
         latency_ = DmaLatency(description);
-        port_cycles_ = DmaCycles(description, traffic_, std::max<uint64_t>(1, cost.cores));
+        const uint64_t cores = std::max<uint64_t>(1, cost.cores);
+        port_cycles_ = DmaCycles(description, traffic_, cores);
+        exposed_ = description.dma.exposed;
+        if (!cost.passes.empty() && description.dma.barrier_exposed > 0) {
+            std::vector<PassCycles> passes;
+            for (const PassCost& pass : cost.passes) {
+                const Cycles of_workgroup =
+                    CyclesOfWorkgroup(pass.workgroup, description.cores.overlap);
+                passes.push_back(
+                    {.compute = static_cast<double>(cost.workgroups_of_core * of_workgroup),
+                     .move = MoveCycles(pass.traffic, cores)});
+            }
+            const PassCycles all = {.compute = static_cast<double>(compute_),
+                                    .move = MoveCycles(traffic_, cores)};
+            exposed_ = ExposedByBarriers(description, passes, all, cost.workgroups_of_core,
+                                         grant.occupancy);
+        }
     }
 
     std::vector<Phase> Overlapped(uint64_t tiles) const {
@@ -274,8 +314,18 @@ class DispatchPhases {
                 .network_cap = static_cast<double>(traffic_.network) / port_cycles_};
     }
 
+    // What all bytes take if nothing else moves.
+    double MoveCycles(const Traffic& traffic, uint64_t cores) const {
+        if (traffic.port + traffic.network + traffic.dram() == 0) {
+            return 0;
+        }
+        return std::max({static_cast<double>(traffic.dram()) / DramBytesPerCycle(description_),
+                         static_cast<double>(traffic.network) / NetworkBytesPerCycle(description_),
+                         DmaCycles(description_, traffic, cores)});
+    }
+
     uint64_t ExposedPart(uint64_t bytes) const {
-        return static_cast<uint64_t>(static_cast<double>(bytes) * description_.dma.exposed);
+        return static_cast<uint64_t>(static_cast<double>(bytes) * exposed_);
     }
 
     // As large a part of the network's bytes as `bytes` are of DRAM's.
@@ -291,6 +341,7 @@ class DispatchPhases {
     Cycles compute_ = 0;
     Cycles latency_ = 0;
     double port_cycles_ = 0;  // of all bytes that enter and leave a core
+    double exposed_ = 0;      // of the bytes between the first load and the last store
 };
 
 }  // namespace
@@ -307,88 +358,6 @@ Cost CostOf(const Description&, const CopyRecord& copy) {
     cost.events.dram_bytes = DramBytesOf(copy);
     cost.events.host_link_bytes = cost.host_bytes;
     return cost;
-}
-
-namespace {
-
-// Which stores of a dispatch read the lines of their range first. What the dispatch has read they
-// find; and long streams of whole lines to what is only written are non-temporal (Intel's manual of
-// optimization, "Memory Optimization"), or what a processor notices by itself (write streaming of
-// Arm's cores). Atomics read what they change in any case, and TrafficOf() counts that.
-class StoreFetches {
-  public:
-    StoreFetches(const Description& description, const DispatchRecord& dispatch)
-        : description_(description), dispatch_(dispatch) {
-        if (description.cache.write_allocate_bytes == 0) {
-            return;
-        }
-        for (const Access& access : dispatch.accesses) {
-            if (!access.writes) {
-                read_[KeyOf(access.range)] += Compulsory(description, dispatch, access).bytes;
-            }
-        }
-    }
-
-    bool Fetches(const Access& write) const {
-        const uint64_t below = description_.cache.write_allocate_bytes;
-        if (below == 0 || write.kind == AccessKind::kAtomic) {
-            return false;
-        }
-        const auto read = read_.find(KeyOf(write.range));
-        const bool is_whole = !write.in_parts && write.kind != AccessKind::kScatter;
-        if (read == read_.end() && write.range.bytes >= below && is_whole) {
-            return false;
-        }
-        return Compulsory(description_, dispatch_, write).bytes >
-               (read == read_.end() ? 0 : read->second);
-    }
-
-  private:
-    using Key = std::tuple<uint64_t, uint64_t, uint64_t>;
-    static Key KeyOf(const MemoryRange& range) { return {range.memory, range.begin, range.bytes}; }
-
-    const Description& description_;
-    const DispatchRecord& dispatch_;
-    std::map<Key, uint64_t> read_;  // bytes from memory, by range
-};
-
-}  // namespace
-
-ServedBytes ServeFromCache(const Description& description,
-                           const DispatchRecord& dispatch,
-                           MemoryCache& cache) {
-    ServedBytes served;
-    const auto add = [](const CacheTraffic& from, CacheTraffic& to) {
-        to.read += from.read;
-        to.written += from.written;
-    };
-    const StoreFetches stores(description, dispatch);
-    for (const Access& access : dispatch.accesses) {
-        if (access.range.memory == 0) {
-            continue;
-        }
-        // What DRAM would move does not depend on the cores.
-        const Traffic asked = TrafficOf(description, Compulsory(description, dispatch, access), 1);
-        add({asked.dram_read, asked.dram_written}, served.asked);
-        const uint64_t before = served.moved.read;
-        if (asked.dram_read > 0) {
-            add(cache.Read(access.range, asked.dram_read), served.moved);
-        }
-        if (asked.dram_written > 0) {
-            add(cache.Write(access.range, asked.dram_written, stores.Fetches(access)),
-                served.moved);
-        }
-        served.asked_apart += asked.apart;
-        if (access.apart || asked.apart > 0 || access.kind == AccessKind::kScatter) {
-            served.moved_apart += served.moved.read - before;
-        }
-    }
-    uint64_t largest = 0;
-    for (const Product& product : dispatch.products) {
-        largest = std::max({largest, product.a_bytes, product.b_bytes});
-    }
-    served.holds_operands = cache.Holds(largest);
-    return served;
 }
 
 void AddSpill(const Grant& grant, Cost& cost) {
@@ -463,7 +432,7 @@ Cycles CyclesAlone(const Description& description, Cost cost) {
 
 Cost CostOf(const Description& description,
             const DispatchRecord& dispatch,
-            const ServedBytes& served) {
+            const ServedDispatch& served) {
     std::vector<std::vector<SplitProduct>> choices;
     size_t combinations = 1;
     for (const Product& product : dispatch.products) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "npu/replay/caches.h"
 #include "npu/replay/records.h"
 #include "npu/units/core.h"
 #include "npu/units/energy.h"
@@ -44,6 +45,12 @@ inline constexpr std::array<std::string_view, kBounds> kBoundNames = {
     "launch",     "matrix", "vector",  "special", "scalar",
     "scratchpad", "DMA",    "network", "DRAM",    "host link"};
 
+// What a dispatch does between two barriers, of its totals.
+struct PassCost {
+    UnitCycles workgroup;
+    Traffic traffic;
+};
+
 struct Cost {
     uint64_t cores = 0;  // that the record holds; 0 of copies
     uint64_t workgroups = 0;
@@ -55,35 +62,21 @@ struct Cost {
     EnergyEvents events;
     uint64_t macs_on_vector_units = 0;  // of types that the matrix unit has no rate for
     ScratchpadRequest request;
+    std::vector<PassCost> passes;  // none of a dispatch with one
 };
-
-// What the cache makes of a dispatch's bytes: those that DRAM would move without it, and those that
-// it moves.
-struct ServedBytes {
-    CacheTraffic asked;
-    CacheTraffic moved;
-    uint64_t asked_apart = 0;  // of what is read
-    uint64_t moved_apart = 0;
-    bool holds_operands = false;  // of products, which cores read again
-};
-
-// In the order in which dispatches were submitted.
-ServedBytes ServeFromCache(const Description& description,
-                           const DispatchRecord& dispatch,
-                           MemoryCache& cache);
 
 Cost CostOf(const Description& description,
             const DispatchRecord& dispatch,
-            const ServedBytes& served = {});
+            const ServedDispatch& served = {});
 Cost CostOf(const Description& description, const CopyRecord& copy);
 
 // Bytes that found no scratchpad go to DRAM and come back, once a workgroup.
 void AddSpill(const Grant& grant, Cost& cost);
 
 // With the grant that the dispatch got: the first load, what of the other bytes moves while the
-// cores wait (dma.exposed), computation beside the rest, the last store; without double buffers one
-// after the other. The bytes of a core pass in as many tiles as take the least time, none larger
-// than half of the scratchpad. No phase is without work.
+// cores wait (barrier_passes.h), computation beside the rest, the last store; without double
+// buffers one after the other. The bytes of a core pass in as many tiles as take the least time,
+// none larger than half of the scratchpad. No phase is without work.
 std::vector<Phase> PhasesOf(const Description& description, const Cost& cost, const Grant& grant);
 std::vector<Phase> PhasesOf(const Description& description, const CopyRecord& copy);
 

@@ -39,6 +39,7 @@ void VisitFields(Archive& archive, Product& product) {
     archive.Word("type", product.type, kMatrixTypeNames);
     archive.Number("a_bytes", product.a_bytes, 0);
     archive.Number("b_bytes", product.b_bytes, 0);
+    archive.Number("pass", product.pass, 0, 0, kMaxPasses - 1);
 }
 
 template <typename Archive>
@@ -49,7 +50,9 @@ void VisitFields(Archive& archive, Access& access) {
     archive.Number("element_bytes", access.element_bytes, 4, 0, UINT32_MAX);
     archive.Number("repeated_bytes", access.repeated_bytes, 0);
     archive.Flag("apart", access.apart, false);
+    archive.Flag("far", access.far, false);
     archive.Flag("in_parts", access.in_parts, false);
+    archive.Number("pass", access.pass, 0, 0, kMaxPasses - 1);
     archive.Number("memory", access.range.memory, 0);
     archive.Number("range_begin", access.range.begin, 0);
     archive.Number("range_bytes", access.range.bytes, 0);
@@ -62,21 +65,35 @@ void VisitFields(Archive& archive, SourceLine& line) {
     archive.Number("percent", line.percent, 0, 0, 100);
 }
 
+// A dispatch and its passes have the same.
+template <typename Archive>
+void VisitOperations(Archive& archive, Operations& operations) {
+    archive.Number("simple_operations", operations.simple, 0);
+    archive.Number("multiply_add_operations", operations.multiply_add, 0);
+    archive.Number("division_operations", operations.division, 0);
+    archive.Number("special_operations", operations.special, 0);
+}
+
+template <typename Archive>
+void VisitFields(Archive& archive, Pass& pass) {
+    VisitOperations(archive, pass.operations);
+    archive.Number("scratchpad_bytes", pass.scratchpad_bytes, 0);
+    archive.Number("scratchpad_accesses", pass.scratchpad_accesses, 0);
+}
+
 template <typename Archive>
 void VisitFields(Archive& archive, DispatchRecord& dispatch) {
     archive.Number("workgroups", dispatch.workgroups, 1);
     archive.Word("split", dispatch.split, kSplitNames);
     archive.List("products", dispatch.products);
-    archive.Number("simple_operations", dispatch.operations.simple, 0);
-    archive.Number("multiply_add_operations", dispatch.operations.multiply_add, 0);
-    archive.Number("division_operations", dispatch.operations.division, 0);
-    archive.Number("special_operations", dispatch.operations.special, 0);
+    VisitOperations(archive, dispatch.operations);
     archive.Number("scalar_operations", dispatch.scalar_operations, 0);
     archive.Number("element_bits", dispatch.element_bits, 32, 0, UINT32_MAX);
     archive.Number("scratchpad_bytes", dispatch.scratchpad_bytes, 0);
     archive.Number("scratchpad_stride_words", dispatch.scratchpad_stride_words, 1);
     archive.Number("scratchpad_accesses", dispatch.scratchpad_accesses, 0);
     archive.List("accesses", dispatch.accesses);
+    archive.List("passes", dispatch.passes);
     archive.Number("request_least_bytes", dispatch.scratchpad.least_bytes, 0);
     archive.Number("request_preferred_bytes", dispatch.scratchpad.preferred_bytes, 0);
     archive.Flag("request_may_spill", dispatch.scratchpad.may_spill, true);

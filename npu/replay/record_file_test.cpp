@@ -61,7 +61,7 @@ TEST(RecordFile, IsAsTheHeaderSays) {
     const std::string text = TextOf(records);
     EXPECT_EQ(
         text.substr(0, text.find("{\"checksum")),
-        "{\"fornax_npu_records\":1,\"model\":4,\"records\":2}\n"
+        "{\"fornax_npu_records\":1,\"model\":5,\"records\":2}\n"
         "{\"dispatch\":\"conv \\\"1\\\"\\n\xef\xbf\xbd\",\"products\":[{\"k\":3,\"m\":1,\"n\":"
         "2,\"type\":\"f16\"}],\"request_least_bytes\":1,\"request_may_spill\":false,"
         "\"request_preferred_bytes\":2}\n"

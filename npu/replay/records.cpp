@@ -1,5 +1,7 @@
 #include "npu/replay/records.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/printable.h"
@@ -34,8 +36,24 @@ Status CheckDispatch(const DispatchRecord& dispatch, const std::string& where) {
     if (dispatch.scratchpad_accesses > kMaxCount) {
         return fail("single accesses of scratchpads", dispatch.scratchpad_accesses, 0, kMaxCount);
     }
+    if (dispatch.passes.size() > kMaxPasses) {
+        return fail("passes", dispatch.passes.size(), 0, kMaxPasses);
+    }
+    for (const Pass& pass : dispatch.passes) {
+        for (const uint64_t count :
+             {pass.operations.simple, pass.operations.multiply_add, pass.operations.division,
+              pass.operations.special, pass.scratchpad_bytes, pass.scratchpad_accesses}) {
+            if (count > kMaxCount) {
+                return fail("operations or bytes of a pass", count, 0, kMaxCount);
+            }
+        }
+    }
+    const uint64_t last_pass = std::max<uint64_t>(1, dispatch.passes.size()) - 1;
     uint64_t bytes = 0;
     for (const Access& access : dispatch.accesses) {
+        if (access.pass > last_pass) {
+            return fail("as the pass of an access", access.pass, 0, last_pass);
+        }
         bytes += std::min(access.bytes, kMaxCount + 1);
         if (bytes > kMaxCount) {
             return fail("bytes of accesses", bytes, 0, kMaxCount);
@@ -50,6 +68,9 @@ Status CheckDispatch(const DispatchRecord& dispatch, const std::string& where) {
     }
     uint64_t total = 0;
     for (const Product& product : dispatch.products) {
+        if (product.pass > last_pass) {
+            return fail("as the pass of a product", product.pass, 0, last_pass);
+        }
         const uint64_t most = kMaxMultiplyAccumulates;
         uint64_t macs = Times(product.shape.m, product.shape.n, most);
         macs = Times(Times(macs, product.shape.k, most), product.batch, most);

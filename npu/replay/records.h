@@ -36,6 +36,14 @@ struct Product {
     // not fit into the scratchpads, one of them is read again.
     uint64_t a_bytes = 0;
     uint64_t b_bytes = 0;
+    uint32_t pass = 0;  // of DispatchRecord::passes; with kWorkgroup
+};
+
+// What a dispatch does between two barriers of its workgroups, of what its totals have.
+struct Pass {
+    Operations operations = {};
+    uint64_t scratchpad_bytes = 0;
+    uint64_t scratchpad_accesses = 0;
 };
 
 // The line of a kernel's source that does most of one kind of its work.
@@ -65,6 +73,8 @@ struct DispatchRecord {
     // Accesses of single elements, at places that data decide: each takes one bank for a cycle.
     uint64_t scratchpad_accesses = 0;
     std::vector<Access> accesses = {};
+    // In their order, where there are several; accesses and products name theirs.
+    std::vector<Pass> passes = {};
     // For one workgroup; the replay sets how many workgroups a core runs.
     ScratchpadRequest scratchpad = {};
     std::vector<SourceLine> lines = {};  // one of a kind at most
@@ -92,6 +102,7 @@ struct Record {
 inline constexpr uint64_t kMaxMultiplyAccumulates = uint64_t{1} << 48;
 inline constexpr uint64_t kMaxCount = uint64_t{1} << 48;
 inline constexpr size_t kMaxQueues = 4096;
+inline constexpr uint32_t kMaxPasses = 64;
 
 // Whether a replay can take the records. The error is a sentence with the record and the limit.
 Status CheckRecords(std::span<const Record> records);

@@ -61,7 +61,7 @@ class Simulation {
           core_is_free_(description.cores.count(), true),
           free_cores_(description.cores.count()),
           allocators_(description.cores.count(), ScratchpadAllocator(description)),
-          cache_(description.cache.bytes),
+          caches_(description),
           dram_(DramBytesPerCycle(description),
                 description.BytesPerCycle(description.dram.bandwidth_gbs)),
           network_(NetworkBytesPerCycle(description), NetworkBytesPerCycle(description)),
@@ -88,9 +88,10 @@ class Simulation {
         return std::get_if<DispatchRecord>(&records_[record].work);
     }
 
-    ServedBytes Served(const DispatchRecord& dispatch) {
-        return description_.cache.bytes > 0 ? ServeFromCache(description_, dispatch, cache_)
-                                            : ServedBytes();
+    ServedDispatch Served(const DispatchRecord& dispatch) {
+        return description_.cache.bytes + description_.cache.core_bytes > 0
+                   ? ServeFromCaches(description_, dispatch, caches_)
+                   : ServedDispatch();
     }
 
     void Prepare() {
@@ -466,7 +467,7 @@ class Simulation {
     uint64_t free_cores_;
     std::vector<ScratchpadAllocator> allocators_;
 
-    MemoryCache cache_;
+    Caches caches_;
     Flows dram_, network_, host_link_;
     std::vector<uint32_t> ended_flows_;
 };

@@ -154,6 +154,71 @@ TEST(NpuReplay, StoresThatMissReadFirstWhereCachesAllocate) {
     EXPECT_EQ(dram({atomic}, kBytes + 1), bursts);
 }
 
+// What a core's own cache holds of a stream neither the network nor the shared cache moves.
+TEST(NpuReplay, ACoresOwnCacheServesWhatItStreamedBefore) {
+    constexpr uint64_t kBytes = 1 << 20;
+    DispatchRecord dispatch = {.name = "s", .workgroups = 16};
+    const MemoryRange range = {1, 0, kBytes};
+    dispatch.accesses = {{.bytes = kBytes, .range = range},
+                         {.writes = true, .bytes = kBytes, .range = range}};
+    const std::vector<Record> twice = {{.work = dispatch},
+                                       {.work = dispatch, .after = {RecordId(0)}}};
+    Description machine = SmallMachine();
+    machine.cache.bytes = 4 * kBytes;
+    machine.network.bandwidth_gbs = 50;
+    const ReplayResult shared = Replayed(machine, twice);
+    EXPECT_EQ(shared.records[1].cost.traffic.network, 2 * kBytes);
+    machine.cache.core_bytes = kBytes;
+    const ReplayResult own = Replayed(machine, twice);
+    // The store finds what the load brought.
+    EXPECT_EQ(own.records[0].cost.traffic.network, kBytes);
+    EXPECT_EQ(own.records[1].cost.traffic.network, 0U);
+    EXPECT_EQ(own.traffic.dram(), shared.traffic.dram());
+    EXPECT_EQ(own.events.scratchpad_bytes, shared.events.scratchpad_bytes);
+    EXPECT_LT(own.total, shared.total);
+    // Two cores hold half each.
+    machine.cores.clusters = 2;
+    machine.cache.core_bytes = kBytes / 2;
+    EXPECT_EQ(Replayed(machine, twice).records[1].cost.traffic.network, 0U);
+    machine.cache.core_bytes = kBytes / 4;
+    EXPECT_EQ(Replayed(machine, twice).records[1].cost.traffic.network, 2 * kBytes);
+    // What several cores read is nobody's own.
+    machine.cache.core_bytes = kBytes;
+    dispatch.accesses = {{.kind = AccessKind::kReuse, .bytes = kBytes, .range = range}};
+    const std::vector<Record> reuse = {{.work = dispatch}, {.work = dispatch}};
+    EXPECT_EQ(Replayed(machine, reuse).records[1].cost.traffic.network, kBytes);
+}
+
+// A pass that loads, a barrier, and one that computes: where cores move bytes themselves they take
+// the sum of both, unless other workgroups fill the gaps.
+TEST(NpuReplay, PassesBetweenBarriersTakeTurns) {
+    DispatchRecord dispatch = {.name = "p", .workgroups = 16};
+    dispatch.accesses = {{.bytes = 16 * 4000}};
+    dispatch.operations.simple = 16 * 8 * 800;
+    dispatch.scratchpad = {.least_bytes = 64, .preferred_bytes = 2048};
+    const auto total = [](const DispatchRecord& record, double exposed, uint64_t slots) {
+        Description machine = SmallMachine();
+        machine.dma.barrier_exposed = exposed;
+        machine.cores.workgroup_slots = slots;
+        return static_cast<double>(Replayed(machine, {{.work = record}}).total);
+    };
+    DispatchRecord passes = dispatch;
+    passes.passes = {{}, {.operations = {.simple = 16 * 8 * 800}}};
+    const double together = total(dispatch, 1, 1);
+    EXPECT_EQ(total(passes, 0, 1), together);
+    // 16,000 cycles of loads, beside 12,800 of computation.
+    EXPECT_NEAR(total(passes, 1, 1) - together, 12'800, 600);
+    EXPECT_NEAR(total(passes, 0.5, 1) - together, 6'400, 600);
+    EXPECT_NEAR(total(passes, 1, 4) - together, 3'200, 600);
+    // Both in each pass.
+    passes.accesses[0].bytes /= 2;
+    passes.accesses.push_back(passes.accesses[0]);
+    passes.accesses[1].pass = 1;
+    passes.passes = {{.operations = {.simple = 16 * 8 * 400}},
+                     {.operations = {.simple = 16 * 8 * 400}}};
+    EXPECT_NEAR(total(passes, 1, 1), together, 600);
+}
+
 // A prefetcher does not find bursts that do not follow each other; a cache that holds them needs
 // none.
 TEST(NpuReplay, BurstsApartEnterACoreAtTheirOwnRate) {
@@ -386,6 +451,18 @@ TEST(NpuReplay, BadRecordsAreNamed) {
     DispatchRecord huge = {.name = "h"};
     huge.products = {{.shape = {uint64_t{1} << 40, uint64_t{1} << 40, 2}}};
     EXPECT_THAT(error_of({.work = huge}), HasSubstr("multiply-accumulates"));
+    DispatchRecord passes = {.name = "p"};
+    passes.accesses = {{.bytes = 4, .pass = 1}};
+    EXPECT_THAT(error_of({.work = passes}), HasSubstr("has 1 as the pass of an access"));
+    passes.passes.resize(2);
+    EXPECT_EQ(error_of({.work = passes}), "");
+    passes.products = {{.shape = {1, 1, 1}, .pass = 2}};
+    EXPECT_THAT(error_of({.work = passes}), HasSubstr("has 2 as the pass of a product"));
+    passes.products.clear();
+    passes.passes[0].operations.special = kMaxCount + 1;
+    EXPECT_THAT(error_of({.work = passes}), HasSubstr("operations or bytes of a pass"));
+    passes.passes.assign(kMaxPasses + 1, {});
+    EXPECT_THAT(error_of({.work = passes}), HasSubstr("has 65 passes"));
     EXPECT_THAT(error_of({.work = DispatchRecord{.name = "d"}, .queue = QueueId(kMaxQueues)}),
                 HasSubstr("queue 4096"));
 }

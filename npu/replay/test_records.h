@@ -32,6 +32,33 @@ struct RandomOptions {
     bool chained = false;  // each record waits for the one before
 };
 
+// Parts of what the dispatch has in all.
+inline void AddRandomPasses(std::mt19937_64& random, DispatchRecord& dispatch) {
+    const auto below = [&](uint64_t end) { return random() % end; };
+    dispatch.passes.resize(2 + below(3));
+    Operations operations = dispatch.operations;
+    uint64_t bytes = dispatch.scratchpad_bytes, accesses = dispatch.scratchpad_accesses;
+    const auto take = [&](uint64_t& left) {
+        const uint64_t taken = below(left + 1);
+        left -= taken;
+        return taken;
+    };
+    for (Pass& pass : dispatch.passes) {
+        pass = {.operations = {.simple = take(operations.simple),
+                               .multiply_add = take(operations.multiply_add),
+                               .division = take(operations.division),
+                               .special = take(operations.special)},
+                .scratchpad_bytes = take(bytes),
+                .scratchpad_accesses = take(accesses)};
+    }
+    for (Access& access : dispatch.accesses) {
+        access.pass = static_cast<uint32_t>(below(dispatch.passes.size()));
+    }
+    for (Product& product : dispatch.products) {
+        product.pass = static_cast<uint32_t>(below(dispatch.passes.size()));
+    }
+}
+
 inline DispatchRecord RandomDispatch(std::mt19937_64& random) {
     const auto below = [&](uint64_t end) { return random() % end; };
     DispatchRecord dispatch = {.name = "d", .workgroups = 1 + below(uint64_t{1} << below(12))};
@@ -66,8 +93,12 @@ inline DispatchRecord RandomDispatch(std::mt19937_64& random) {
             .range = {.memory = below(4), .begin = below(1 << 18), .bytes = below(1 << 18)}};
         access.repeated_bytes = below(3) == 0 ? below(access.bytes + 1) : 0;
         access.apart = below(4) == 0;
+        access.far = below(6) == 0;
         access.in_parts = below(4) == 0;
         dispatch.accesses.push_back(access);
+    }
+    if (below(3) == 0) {
+        AddRandomPasses(random, dispatch);
     }
     for (uint64_t i = below(3); i > 0; --i) {
         dispatch.lines.push_back({.work = static_cast<LineWork>(below(kLineWorkNames.size())),

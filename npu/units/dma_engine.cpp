@@ -18,13 +18,19 @@ double DmaBytesPerCycle(const Description& description, uint64_t cores) {
 
 double DmaCycles(const Description& description, const Traffic& traffic, uint64_t cores) {
     const double streams = DmaBytesPerCycle(description, 1);
-    const double apart = description.BytesPerCycle(description.dma.apart_gbs) *
-                         static_cast<double>(description.dma.engines);
     double cycles = static_cast<double>(std::max<uint64_t>(1, traffic.port)) / streams;
-    if (apart > 0 && apart < streams) {
-        const auto bytes = static_cast<double>(CeilDivide(traffic.apart, cores));
-        cycles += bytes / apart - bytes / streams;
-    }
+    const auto add = [&](uint64_t of_all, double gbs) {
+        const double rate =
+            description.BytesPerCycle(gbs) * static_cast<double>(description.dma.engines);
+        if (rate > 0 && rate < streams) {
+            const auto bytes = static_cast<double>(CeilDivide(of_all, cores));
+            cycles += bytes / rate - bytes / streams;
+        }
+    };
+    add(traffic.dram_read - std::min(traffic.dram_read, traffic.apart + traffic.far),
+        description.dma.stream_gbs);
+    add(traffic.apart, description.dma.apart_gbs);
+    add(traffic.far, description.dma.far_gbs);
     return cycles;
 }
 

@@ -2,10 +2,13 @@
 //
 // Source: Little's law (J. Little, "A Proof for the Queuing Formula L = lambda W", 1961): an engine
 // with so many bursts under way, each of which takes the memory's latency, moves no more than
-// outstanding * burst / latency. Time of a descriptor: setup + bytes / (min(port, fair share) *
-// efficiency); the fair share is dram.h's and network.h's to say. Where no descriptor names what
-// comes next, but a prefetcher finds it from what came before (J. Baer and T. Chen, "An effective
-// on-chip preloading scheme", 1991), bursts that do not follow each other have a rate of their own.
+// outstanding * burst / latency; of machines whose caches answer sooner, what is measured of DRAM
+// is `stream_gbs`. Time of a descriptor: setup + bytes / (min(port, fair share) * efficiency); the
+// fair share is dram.h's and network.h's to say. Where no descriptor names what comes next, but a
+// prefetcher finds it from what came before (J. Baer and T. Chen, "An effective on-chip preloading
+// scheme", 1991), bursts that do not follow each other have a rate of their own, and bursts that
+// may lie anywhere another one: of them not even the page is known (address translation, the row of
+// DRAM that is open; JESD79-4).
 #pragma once
 
 #include "npu/description/description.h"

@@ -9,6 +9,7 @@ Traffic& Traffic::operator+=(const Traffic& other) {
     over_fetch += other.over_fetch;
     spill += other.spill;
     apart += other.apart;
+    far += other.far;
     port += other.port;
     return *this;
 }
@@ -17,7 +18,7 @@ Traffic TrafficOf(const Description& description, const Access& access, uint64_t
     const uint64_t burst = description.dram.burst_bytes;
     Traffic traffic;
     uint64_t moved = access.bytes;
-    bool is_apart = access.apart;
+    bool is_far = access.far;
     switch (access.kind) {
         case AccessKind::kStream:
         case AccessKind::kReuse:
@@ -29,7 +30,7 @@ Traffic TrafficOf(const Description& description, const Access& access, uint64_t
             const uint64_t element = std::max(access.element_bytes, 1U);
             moved = std::max(access.bytes, CeilDivide(access.bytes, element) *
                                                CeilDivide(element, burst) * burst);
-            is_apart = true;
+            is_far = true;
             break;
         }
     }
@@ -40,7 +41,8 @@ Traffic TrafficOf(const Description& description, const Access& access, uint64_t
         traffic.dram_read = traffic.dram_written = moved;
         traffic.network = 2 * moved;
     }
-    traffic.apart = is_apart ? traffic.dram_read : 0;
+    traffic.far = is_far ? traffic.dram_read : 0;
+    traffic.apart = !is_far && access.apart ? traffic.dram_read : 0;
     traffic.port =
         access.kind == AccessKind::kBroadcast ? moved : CeilDivide(traffic.network, cores);
     return traffic;

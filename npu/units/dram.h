@@ -4,8 +4,9 @@
 // element, however small: the granularity of DRAM (JESD79-4, burst length), of which what nobody
 // asked for is over-fetch. A broadcast is read from DRAM once, passes the network once and enters
 // every core that takes part; what workgroups use again lies in their scratchpad and is read once.
-// Reads of which one burst does not follow the other are counted apart, for engines that are slower
-// at them (dma_engine.h): gathers, atomics, and what a record says of its accesses.
+// Reads of which one burst does not follow the other are counted apart, and those of which each may
+// be anywhere, for engines that are slower at them (dma_engine.h): gathers, atomics, and what a
+// record says of its accesses.
 #pragma once
 
 #include "npu/description/description.h"
@@ -30,8 +31,12 @@ struct Access {
     // In the order in which lanes have them, its bursts do not follow each other: lanes that lie
     // far from each other, or a loop that goes on elsewhere.
     bool apart = false;
+    // Lanes lie so far from each other that every burst is of another part of memory: rows of a
+    // matrix. As gathers are.
+    bool far = false;
     // Elements of neighbouring lanes do not touch each other, so that several stores fill a burst.
     bool in_parts = false;
+    uint32_t pass = 0;       // of DispatchRecord::passes
     MemoryRange range = {};  // for a cache; without a memory it goes to DRAM
     bool operator==(const Access&) const = default;
 };
@@ -43,6 +48,7 @@ struct Traffic {
     uint64_t over_fetch = 0;  // part of what DRAM moves
     uint64_t spill = 0;       // part of what DRAM moves
     uint64_t apart = 0;       // part of what DRAM moves: reads of bursts that do not follow others
+    uint64_t far = 0;         // part of what DRAM moves: reads of bursts anywhere
     uint64_t port = 0;        // through the DMA engines of the core that has most
     Traffic& operator+=(const Traffic& other);
     uint64_t dram() const { return dram_read + dram_written; }

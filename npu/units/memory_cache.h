@@ -29,6 +29,11 @@ struct MemoryRange {
 struct CacheTraffic {
     uint64_t read = 0;
     uint64_t written = 0;
+    CacheTraffic& operator+=(const CacheTraffic& other) {
+        read += other.read;
+        written += other.written;
+        return *this;
+    }
 };
 
 class MemoryCache {

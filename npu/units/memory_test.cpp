@@ -58,6 +58,14 @@ TEST(NpuDma, BurstsThatDoNotFollowEachOtherHaveTheirOwnRate) {
     // Half of what enters the core, at a quarter of the rate.
     description.dma.apart_gbs = 2;
     EXPECT_DOUBLE_EQ(DmaCycles(description, traffic, 2), 400.0 / 16 + 400.0 / 4);
+    // A quarter of it anywhere, and what is left follows each other.
+    const Traffic far = {.dram_read = 1600, .apart = 800, .far = 400, .port = 800};
+    description.dma.far_gbs = 1;
+    description.dma.stream_gbs = 4;
+    EXPECT_DOUBLE_EQ(DmaCycles(description, far, 2), 400.0 / 4 + 200.0 / 2 + 200.0 / 8);
+    // What caches serve has the port's rate.
+    EXPECT_DOUBLE_EQ(DmaCycles(description, {.port = 800}, 2), 800.0 / 16);
+    description.dma.far_gbs = description.dma.stream_gbs = 0;
     description.dma.apart_gbs = 100;
     EXPECT_DOUBLE_EQ(DmaCycles(description, traffic, 2), 800.0 / 16);
     EXPECT_DOUBLE_EQ(DmaCycles(description, {}, 1), 1.0 / 16);
@@ -71,9 +79,13 @@ TEST(NpuDram, ReadsOfBurstsThatDoNotFollowEachOtherAreCounted) {
     EXPECT_EQ(apart({.bytes = 1000}), 0U);
     EXPECT_EQ(apart({.bytes = 1000, .apart = true}), 1000U);
     EXPECT_EQ(apart({.writes = true, .bytes = 1000, .apart = true}), 0U);
-    EXPECT_EQ(apart({.kind = AccessKind::kGather, .bytes = 8}), 2U * 64);
-    EXPECT_EQ(apart({.kind = AccessKind::kScatter, .writes = true, .bytes = 8}), 0U);
-    EXPECT_EQ(apart({.kind = AccessKind::kAtomic, .writes = true, .bytes = 8}), 2U * 64);
+    EXPECT_EQ(apart({.bytes = 1000, .far = true}), 0U);
+    const auto far = [&](const Access& access) { return TrafficOf(description, access, 2).far; };
+    EXPECT_EQ(far({.bytes = 1000, .apart = true, .far = true}), 1000U);
+    EXPECT_EQ(far({.bytes = 1000, .apart = true}), 0U);
+    EXPECT_EQ(far({.kind = AccessKind::kGather, .bytes = 8}), 2U * 64);
+    EXPECT_EQ(far({.kind = AccessKind::kScatter, .writes = true, .bytes = 8}), 0U);
+    EXPECT_EQ(far({.kind = AccessKind::kAtomic, .writes = true, .bytes = 8}), 2U * 64);
 }
 
 TEST(NpuDram, StreamsMoveWhatTheyNeedAndGathersWholeBursts) {

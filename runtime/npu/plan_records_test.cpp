@@ -117,7 +117,7 @@ TEST(PlanRecords, AreReplayedWithAStamp) {
     ASSERT_TRUE(modelled.ok()) << modelled.error().message;
     const nlohmann::json json = ToJson(*modelled);
     EXPECT_EQ(json["stamp"], "modelled, uncalibrated (edge-4, description " +
-                                 edge.Hash().ToHex().substr(0, 16) + ", model 4)");
+                                 edge.Hash().ToHex().substr(0, 16) + ", model 5)");
     EXPECT_EQ(json["description_hash"], edge.Hash().ToHex());
     EXPECT_EQ(json["records"].size(), 2U);
     EXPECT_GT(json["total_ns"], 20'000);

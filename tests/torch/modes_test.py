@@ -102,7 +102,7 @@ class Modes(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, FORNAX_NPU="edge-4"):
             text, _ = run("simulate", Mlp().eval(), torch.randn(4, 16), output_dir=self.path)
         self.assertRegex(text, r"step +run us +launch us +bound by +bytes of DRAM +node")
-        self.assertRegex(text, r"us and [\d.]+ uJ together; modelled, uncalibrated \(edge-4, description [0-9a-f]{16}, model 4\)")
+        self.assertRegex(text, r"us and [\d.]+ uJ together; modelled, uncalibrated \(edge-4, description [0-9a-f]{16}, model 5\)")
         self.assertIn((self.path / "graph_0.modelled.txt").read_text(), text)
 
     def test_other_sizes_have_files_of_their_own(self):

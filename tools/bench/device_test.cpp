@@ -83,6 +83,8 @@ TEST_F(ValidatedDeviceTest, WorkloadsOfUnitsComputeWhatTheySay) {
         {"dispatches of a team", CreateTeamDispatches(*device_, 3)},
         {"streams", CreateStreamedChains(*device_, 1024, 0)},
         {"streamed chains", CreateStreamedChains(*device_, 1024, 5)},
+        {"sums behind a barrier", CreateBarrierChains(*device_, 8192, 0)},
+        {"chains behind a barrier", CreateBarrierChains(*device_, 8192, 5)},
     };
     for (const auto& [name, workload] : workloads) {
         SCOPED_TRACE(name);

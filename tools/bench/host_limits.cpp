@@ -12,6 +12,8 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <numeric>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -143,6 +145,8 @@ class Arrays {
         });
         return 1.0 * repeats * arrays_touched * sizeof(float) * count_ / seconds / 1e9;
     }
+
+    size_t of_thread() const { return slice_; }
 
   private:
     static size_t RoundUp(size_t count) {
@@ -321,6 +325,22 @@ double ApartGbs(int threads, bool quick) {
     return arrays.Gbs(quick ? 2 : 5, 1, 1, read) / threads;
 }
 
+double FarGbs(int threads, bool quick) {
+    constexpr size_t kLine = 64 / sizeof(float);
+    const Arrays arrays((quick ? 4u << 20 : 64u << 20) / sizeof(float), threads);
+    std::vector<uint32_t> lines(arrays.of_thread() / kLine);
+    std::iota(lines.begin(), lines.end(), 0);
+    std::ranges::shuffle(lines, std::mt19937(1));
+    const auto read = [&](float*, const float* a, const float*, size_t) {
+        float sum = 0;
+        for (const uint32_t line : lines) {
+            sum += a[line * kLine];
+        }
+        g_sink = sum;
+    };
+    return arrays.Gbs(quick ? 2 : 5, 1, 1, read) / threads;
+}
+
 double Int8Gmacs(const HostKernels& kernels, int threads, int rounds, uint64_t steps) {
     std::vector<int32_t> sinks(threads * kCountMultiple);
     std::vector<double> done(threads);
@@ -394,6 +414,7 @@ HostUnits MeasureHostUnits(bool quick, const HostLimits& limits) {
     };
     units.core_cache_gbs = triad(24u << 10, 1);
     units.apart_gbs = ApartGbs(limits.threads, quick);
+    units.far_gbs = FarGbs(limits.threads, quick);
     MeasureStreams(*widest, limits.threads, quick, units);
     for (uint64_t bytes = 1u << 20; bytes <= 256u << 20; bytes += bytes / 2) {
         units.triad_gbs[bytes] = triad(bytes, limits.threads);
@@ -443,6 +464,7 @@ HostUnits BestOf(const HostUnits& a, const HostUnits& b) {
     best.sustained_gbs = std::max(a.sustained_gbs, b.sustained_gbs);
     best.core_cache_gbs = std::max(a.core_cache_gbs, b.core_cache_gbs);
     best.apart_gbs = std::max(a.apart_gbs, b.apart_gbs);
+    best.far_gbs = std::max(a.far_gbs, b.far_gbs);
     best.triad_gbs = a.triad_gbs;
     for (const auto& [bytes, gbs] : b.triad_gbs) {
         double& most = best.triad_gbs[bytes];

@@ -49,6 +49,7 @@ struct HostUnits {
     // What one thread reads of memory, while all do, if each line is 1 KiB behind the one before,
     // within 16 KiB until all of it is read: lines that no prefetcher expects.
     double apart_gbs = 0;
+    double far_gbs = 0;  // the same of lines in random order
 
     // Three arrays of this size together are still served by caches; 0: there is no such size.
     uint64_t CacheBytes(const HostLimits& limits) const;

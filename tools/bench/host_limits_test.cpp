@@ -87,9 +87,9 @@ TEST(HostLimits, QuickMeasurementGivesEveryLimit) {
 TEST(HostUnits, QuickMeasurementGivesEveryUnit) {
     const HostLimits limits = MeasureHostLimits(/*quick=*/true);
     const HostUnits units = MeasureHostUnits(/*quick=*/true, limits);
-    for (const double value :
-         {units.clock_ghz, units.product_gmacs, units.scalar_gops, units.copy_plain_gbs,
-          units.copy_streaming_gbs, units.sustained_gbs, units.apart_gbs, units.CacheGbs(limits)}) {
+    for (const double value : {units.clock_ghz, units.product_gmacs, units.scalar_gops,
+                               units.copy_plain_gbs, units.copy_streaming_gbs, units.sustained_gbs,
+                               units.apart_gbs, units.far_gbs, units.CacheGbs(limits)}) {
         EXPECT_GT(value, 0);
     }
     EXPECT_GE(units.vector_bits, 128U);

@@ -8,6 +8,7 @@
 #include "tools/bench/shaders/unit_chains_division.spv.h"
 #include "tools/bench/shaders/unit_chains_exponential.spv.h"
 #include "tools/bench/shaders/unit_chains_simple.spv.h"
+#include "tools/bench/shaders/unit_passes.spv.h"
 #include "tools/bench/shaders/unit_stream.spv.h"
 
 namespace fornax::bench {
@@ -15,6 +16,25 @@ namespace {
 
 constexpr uint32_t kVerified = 97;
 constexpr float kAddend = 0.75f;
+constexpr float kFactor = 0.5f;
+
+// What chains of multiply-adds make of a value.
+double SumOfChains(double start, uint32_t steps) {
+    double sum = 0;
+    for (uint32_t chain = 0; chain < kUnitChains; ++chain) {
+        double value = start + chain;
+        for (uint32_t step = 0; step < steps; ++step) {
+            value = value * kFactor + kAddend;
+        }
+        sum += value;
+    }
+    return sum;
+}
+
+struct ChainConstants {
+    uint32_t steps;
+    float factor, addend;
+};
 
 class UnitChains : public KernelWorkload {
   public:
@@ -136,23 +156,13 @@ class StreamedChains final : public KernelWorkload {
         for (uint32_t i = 0; i < count; ++i) {
             Data<float>(0)[i] = static_cast<float>(i % kVerified) / 64;
         }
-        const struct {
-            uint32_t steps;
-            float factor, addend;
-        } constants = {steps, kFactor, kAddend};
-        return Prepare(spirv::kUnitStream, constants, {count / 256, 1});
+        return Prepare(spirv::kUnitStream, ChainConstants{steps, kFactor, kAddend},
+                       {count / 256, 1});
     }
 
     Status Verify() override {
         for (uint32_t i = 0; i < kVerified; ++i) {
-            double expected = 0;
-            for (uint32_t chain = 0; chain < kUnitChains; ++chain) {
-                double value = double{Data<float>(0)[i]} + chain;
-                for (uint32_t step = 0; step < steps_; ++step) {
-                    value = value * kFactor + kAddend;
-                }
-                expected += value;
-            }
+            const double expected = SumOfChains(Data<float>(0)[i], steps_);
             const double result = Data<float>(1)[i];
             if (!(std::abs(result - expected) <= 1e-4 * expected)) {
                 return WrongResult("streamed chains", i, result, expected);
@@ -162,7 +172,43 @@ class StreamedChains final : public KernelWorkload {
     }
 
   private:
-    static constexpr float kFactor = 0.5f;
+    uint32_t steps_ = 0;
+};
+
+class BarrierChains final : public KernelWorkload {
+  public:
+    explicit BarrierChains(Device& device) : KernelWorkload(device) {}
+
+    Status Init(uint32_t count, uint32_t steps) {
+        steps_ = steps;
+        FORNAX_RETURN_IF_ERROR(AddBuffer<float>(count));
+        FORNAX_RETURN_IF_ERROR(AddBuffer<float>(count / kSummed));
+        for (uint32_t i = 0; i < count; ++i) {
+            Data<float>(0)[i] = static_cast<float>(i % kVerified) / 64;
+        }
+        return Prepare(spirv::kUnitPasses, ChainConstants{steps, kFactor, kAddend},
+                       {count / kSummed / kThreads, 1});
+    }
+
+    Status Verify() override {
+        for (uint32_t i = 0; i < kThreads; ++i) {
+            double sum = 0;
+            for (uint32_t part = 0; part < kSummed; ++part) {
+                const uint32_t place = kThreads - 1 - i + part / 4 * kThreads;
+                sum += Data<float>(0)[4 * place + part % 4];
+            }
+            const double expected = SumOfChains(sum, steps_);
+            const double result = Data<float>(1)[i];
+            if (!(std::abs(result - expected) <= 1e-4 * expected)) {
+                return WrongResult("chains behind a barrier", i, result, expected);
+            }
+        }
+        return OkStatus();
+    }
+
+  private:
+    static constexpr uint32_t kSummed = 16;
+    static constexpr uint32_t kThreads = 256;
 
     uint32_t steps_ = 0;
 };
@@ -187,6 +233,12 @@ WorkloadResult CreateTeamDispatches(Device& device, uint32_t workgroups) {
 
 WorkloadResult CreateStreamedChains(Device& device, uint32_t count, uint32_t steps) {
     auto workload = std::make_unique<StreamedChains>(device);
+    FORNAX_RETURN_IF_ERROR(workload->Init(count, steps));
+    return std::unique_ptr<Workload>(std::move(workload));
+}
+
+WorkloadResult CreateBarrierChains(Device& device, uint32_t count, uint32_t steps) {
+    auto workload = std::make_unique<BarrierChains>(device);
     FORNAX_RETURN_IF_ERROR(workload->Init(count, steps));
     return std::unique_ptr<Workload>(std::move(workload));
 }

@@ -112,5 +112,7 @@ constexpr uint32_t kTeamSteps = 1;
 WorkloadResult CreateTeamDispatches(Device& device, uint32_t workgroups);
 // Chains of multiply-adds of so many steps, of elements that come from memory and go to it.
 WorkloadResult CreateStreamedChains(Device& device, uint32_t count, uint32_t steps);
+// The same behind a barrier, of sums of 16 elements each.
+WorkloadResult CreateBarrierChains(Device& device, uint32_t count, uint32_t steps);
 
 }  // namespace fornax::bench

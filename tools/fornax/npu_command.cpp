@@ -53,7 +53,14 @@ void Describe(const std::string& name, bool as_json) {
     nlohmann::json json = {{"name", description.name},
                            {"hash", description.Hash().ToHex()},
                            {"model_version", npu::kModelVersion}};
+    json["fields"] = nlohmann::json::array();
     for (const npu::Field& field : npu::Fields()) {
+        json["fields"].push_back(
+            {{"table", field.table},
+             {"key", field.key},
+             {"unit", field.unit},
+             {"meaning", field.meaning},
+             {"faster", npu::kFasterNames[static_cast<size_t>(field.faster)]}});
         const double value = field.get(description);
         nlohmann::json& into = json[std::string(field.table)][std::string(field.key)];
         if (field.kind == npu::FieldKind::kWord) {
@@ -80,9 +87,9 @@ void Print(const std::string& name) {
         kExitUsage);
 }
 
-void Host(bool quick, const std::string& output) {
+void Host(const HostMeasurement& how, const std::string& output) {
     SelectDriver(ValueOrExit(FindManifest()));
-    const npu::Description host = ValueOrExit(MeasureHostDescription(quick));
+    const npu::Description host = ValueOrExit(MeasureHostDescription(how));
     const std::string text = DescriptionText(
         host, fmt::format("This machine as a device, measured by fornax npu host: {}.",
                           Printable(bench::HostProcessorName())));
@@ -144,13 +151,16 @@ void AddNpuCommand(CLI::App& app) {
     print->add_option("preset", *preset, "edge-4, laptop-45 or dc-400")->required();
     print->callback([preset] { Print(*preset); });
 
-    auto quick = std::make_shared<bool>(false);
+    auto how = std::make_shared<HostMeasurement>();
     auto output = std::make_shared<std::string>();
     CLI::App* host =
         npu->add_subcommand("host", "Measure this machine and print it as a description");
     host->add_option("-o,--output", *output, "Write the description to this file");
-    host->add_flag("--quick", *quick, "Shorter measurements: less exact");
-    host->callback([quick, output] { Host(*quick, *output); });
+    host->add_flag("--quick", how->quick, "Shorter measurements: less exact");
+    host->add_option("--passes", how->passes, "How often all is measured; the fastest counts")
+        ->check(CLI::Range(1U, 100U))
+        ->capture_default_str();
+    host->callback([how, output] { Host(*how, *output); });
 
     CLI::App* reality = npu->add_subcommand(
         "reality", "Compare modelled with measured times on this machine (--help: its options)");

@@ -35,10 +35,6 @@
 namespace fornax::tool {
 namespace {
 
-// Everything is measured in several passes over all of it, and the fastest counts: what else runs
-// on the machine only makes things slower, and seldom for all of the passes.
-constexpr int kPasses = 3;
-
 struct Measured {
     std::unique_ptr<bench::Workload> workload;
     int runs = 0;  // in a pass
@@ -54,9 +50,12 @@ enum What : size_t {
     kDispatches,
     kTeamHalf,  // half as many workgroups as kTeamAll
     kTeamAll,
-    kStream,   // without computation
-    kChains,   // computation that takes longer than memory
-    kChains3,  // three times as much
+    kStream,      // without computation
+    kChains,      // computation that takes longer than memory
+    kChains3,     // three times as much
+    kPassStream,  // the same with a barrier between memory and computation
+    kPassChains,
+    kPassChains3,
     kWhats
 };
 constexpr uint32_t kDispatchesOfABuffer = 1000;
@@ -79,7 +78,10 @@ class Measurements {
             Add(kTeamHalf, bench::CreateTeamDispatches(device, workgroups), 400));
         FORNAX_RETURN_IF_ERROR(
             Add(kTeamAll, bench::CreateTeamDispatches(device, 2 * workgroups), 400));
-        return PrepareStreams(device);
+        FORNAX_RETURN_IF_ERROR(
+            PrepareStreams(device, bench::CreateStreamedChains, kStream, kChains, kChains3));
+        return PrepareStreams(device, bench::CreateBarrierChains, kPassStream, kPassChains,
+                              kPassChains3);
     }
 
     // One pass. What belongs together takes turns.
@@ -87,7 +89,8 @@ class Measurements {
         FORNAX_RETURN_IF_ERROR(Run({kExponentials, kOperations, kDivisions}));
         FORNAX_RETURN_IF_ERROR(Run({kTeamHalf, kTeamAll, kSubmission}));
         FORNAX_RETURN_IF_ERROR(Run({kDispatches}));
-        return Run({kStream, kChains, kChains3});
+        FORNAX_RETURN_IF_ERROR(Run({kStream, kChains, kChains3}));
+        return Run({kPassStream, kPassChains, kPassChains3});
     }
 
     uint32_t chains() const { return quick_ ? 4096 : 65536; }
@@ -103,12 +106,15 @@ class Measurements {
 
     // How much of the time of streams from and to memory passes beside computation that takes
     // longer: what more of the computation does not explain.
-    double exposed() const {
-        const double computed = (seconds(kChains3) - seconds(kChains)) / 2;
-        return std::clamp((seconds(kChains) - computed) / seconds(kStream), 0.0, 1.0);
-    }
+    double exposed() const { return Exposed(kStream, kChains, kChains3); }
+    double barrier_exposed() const { return Exposed(kPassStream, kPassChains, kPassChains3); }
 
   private:
+    double Exposed(What stream, What chains, What chains3) const {
+        const double computed = (seconds(chains3) - seconds(chains)) / 2;
+        return std::clamp((seconds(chains) - computed) / seconds(stream), 0.0, 1.0);
+    }
+
     Status Add(What what, bench::WorkloadResult workload, int runs) {
         if (!workload.ok()) {
             return std::move(workload).error();
@@ -117,19 +123,24 @@ class Measurements {
         return OkStatus();
     }
 
-    Status PrepareStreams(bench::Device& device) {
+    // `create` makes a workload of so many elements and steps.
+    using CreateChains = bench::WorkloadResult(bench::Device&, uint32_t, uint32_t);
+    Status PrepareStreams(bench::Device& device,
+                          CreateChains create,
+                          What stream,
+                          What chains,
+                          What chains3) {
         const uint32_t count = (quick_ ? 4U << 20 : 64U << 20) / sizeof(float);
-        constexpr uint32_t kMostSteps = 4096;
-        FORNAX_RETURN_IF_ERROR(Add(kStream, bench::CreateStreamedChains(device, count, 0), 9));
-        FORNAX_RETURN_IF_ERROR(Run({kStream}));
+        constexpr uint32_t kMostSteps = 65536;
+        FORNAX_RETURN_IF_ERROR(Add(stream, create(device, count, 0), 9));
+        FORNAX_RETURN_IF_ERROR(Run({stream}));
         for (uint32_t steps = 4; steps <= kMostSteps; steps *= 2) {
-            all_[kChains] = {};
-            FORNAX_RETURN_IF_ERROR(
-                Add(kChains, bench::CreateStreamedChains(device, count, steps), 3));
-            FORNAX_RETURN_IF_ERROR(Run({kChains}));
-            if (seconds(kChains) >= 2 * seconds(kStream)) {
-                all_[kChains].runs = all_[kStream].runs;
-                return Add(kChains3, bench::CreateStreamedChains(device, count, 3 * steps), 9);
+            all_[chains] = {};
+            FORNAX_RETURN_IF_ERROR(Add(chains, create(device, count, steps), 3));
+            FORNAX_RETURN_IF_ERROR(Run({chains}));
+            if (seconds(chains) >= 2 * seconds(stream)) {
+                all_[chains].runs = all_[stream].runs;
+                return Add(chains3, create(device, count, 3 * steps), 9);
             }
         }
         return Error{ErrorCode::kInternal, "No computation takes longer than memory."};
@@ -174,14 +185,15 @@ uint64_t BytesOfCoresCache() {
 
 }  // namespace
 
-Result<npu::Description> MeasureHostDescription(bool quick) {
+Result<npu::Description> MeasureHostDescription(const HostMeasurement& how) {
+    const bool quick = how.quick;
     FORNAX_ASSIGN_OR_RETURN(const std::unique_ptr<bench::Device> device,
                             bench::Device::Create(/*validate=*/false));
     Measurements measured(quick);
     FORNAX_RETURN_IF_ERROR(measured.Prepare(*device, bench::AvailableThreads()));
     bench::HostLimits limits;
     bench::HostUnits units;
-    for (int pass = 0; pass < (quick ? 1 : kPasses); ++pass) {
+    for (uint32_t pass = 0; pass < (quick ? 1 : how.passes); ++pass) {
         limits = bench::BestOf(limits, bench::MeasureHostLimits(quick));
         FORNAX_RETURN_IF_ERROR(measured.Run());
         units = bench::BestOf(units, bench::MeasureHostUnits(quick, limits));
@@ -233,9 +245,13 @@ Result<npu::Description> MeasureHostDescription(bool quick) {
                 .outstanding = 1024,
                 .efficiency = 1,
                 .exposed = Rounded(measured.exposed()),
-                .apart_gbs = Rounded(units.apart_gbs)};
+                .barrier_exposed = Rounded(measured.barrier_exposed()),
+                .stream_gbs = Rounded(limits.read_gbs / threads),
+                .apart_gbs = Rounded(units.apart_gbs),
+                .far_gbs = Rounded(units.far_gbs)};
     host.network = {.bandwidth_gbs = Rounded(cache_gbs), .latency_ns = 0};
     host.cache = {.bytes = units.CacheBytes(limits),
+                  .core_bytes = BytesOfCoresCache(),
                   .write_allocate_bytes =
                       units.copy_streaming_gbs > kAllocatingCopyRatio * units.copy_plain_gbs
                           ? kernel::kStreamedBytes

@@ -89,11 +89,11 @@ TEST(SweepTable, HasARowForEachDescription) {
                          "modelled_time_ns:one,modelled_time_ns:two,modelled_energy_nj,"
                          "area_proxy_mm2,matrix_busy,dram_busy,dram_bytes,spill_bytes,pareto,"
                          "description_hash,model_version,failure\r\n"
-                         "1,best,524288,,,,,,,,,,0,,4,"));
+                         "1,best,524288,,,,,,,,,,0,,5,"));
     EXPECT_THAT(csv, HasSubstr("1,weight-stationary,4194304,"));
     EXPECT_THAT(ParetoText(space, rows, 20), HasSubstr("mm2 (proxy)"));
     EXPECT_EQ(SweepStamp(space),
-              "modelled, uncalibrated (sweep of 8 descriptions of edge-4, model 4)");
+              "modelled, uncalibrated (sweep of 8 descriptions of edge-4, model 5)");
 }
 
 }  // namespace

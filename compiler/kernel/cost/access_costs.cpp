@@ -142,7 +142,7 @@ void AccessCosts::Add(const FoundAccess& access) {
     for (size_t i = begin; i < clusters_.size() && !access.is_atomic && !access.is_matrix; ++i) {
         Cluster& cluster = clusters_[i];
         const FoundAccess& first = cluster.first;
-        if (first.region != access.region || first.buffer != access.buffer ||
+        if (first.times != access.times || first.buffer != access.buffer ||
             first.writes != access.writes || first.is_atomic || first.is_matrix ||
             first.loop != access.loop ||
             kernel_.type(first.offset) != kernel_.type(access.offset)) {
@@ -305,8 +305,8 @@ CostAccess AccessCosts::CostOf(const Cluster& cluster) {
     const auto& range = cluster.ranges.front();
     const auto touching = static_cast<uint64_t>(range.end - range.begin);
     cost.in_parts = first.writes && !is_one && (!dense || (cluster.stride && stride > touching));
-    cost.apart =
-        !is_one && (dense ? LeapsAlongLoop(first, *dense) : !StreamsAlongLoop(cluster, bytes));
+    cost.apart = !is_one && dense && LeapsAlongLoop(first, *dense);
+    cost.far = !is_one && !dense && !StreamsAlongLoop(cluster, bytes);
     cost.grid_axes = depends.grid_axes & kAllGridAxes;
     if (!first.writes && depends.grid_axes == 0) {
         cost.kind = npu::AccessKind::kBroadcast;

@@ -18,6 +18,7 @@ namespace fornax::kernel {
 // One access that was found, where it counts.
 struct FoundAccess {
     size_t region = 0;
+    size_t times = 0;    // equal for accesses that run equally often
     ir::ValueId buffer;  // invalid: by device address
     ir::ValueId offset;
     ir::InstId loop;          // the innermost around it; invalid: none
@@ -48,7 +49,7 @@ class AccessCosts {
     std::optional<int64_t> LaneStride(ir::ValueId offset) { return LaneStride(offset, LaneAxis()); }
 
   private:
-    // Accesses of one buffer in one region that lie at known distances.
+    // Accesses of one buffer that run equally often and lie at known distances.
     struct Cluster {
         FoundAccess first;
         std::optional<int64_t> stride;

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "compiler/kernel/cost/access_costs.h"
 #include "compiler/kernel/cost/operation_kind.h"
@@ -54,6 +55,7 @@ class CostFinder {
         std::set<uint32_t> a, b;  // first elements
         uint32_t count = 0;
         uint32_t source = kNone;
+        uint32_t pass = 0;     // of the last of them
         bool carried = false;  // a loop around carries sums
     };
 
@@ -78,13 +80,15 @@ class CostFinder {
         }
     }
 
-    size_t RegionOf(const CostCount& count) {
-        const auto [found, is_new] = region_of_.try_emplace(count, cost_.regions.size());
+    size_t RegionOf(const CostCount& count, uint32_t pass) {
+        const auto [found, is_new] =
+            region_of_.try_emplace(std::pair(count, pass), cost_.regions.size());
         if (is_new) {
-            cost_.regions.push_back({.count = count});
+            cost_.regions.push_back({.count = count, .pass = pass});
         }
         return found->second;
     }
+    size_t RegionOf(const CostCount& count) { return RegionOf(count, pass_); }
 
     CostCount Sum(const std::vector<InstId>& edges) const {
         CostCount sum;
@@ -284,6 +288,7 @@ class CostFinder {
                 return;
             case Op::kBarrier:
                 ++cost_.regions[RegionOf(count)].barriers;
+                pass_ = std::min(pass_ + 1, kMostPasses - 1);
                 return;
             default:
                 AddOperation(inst, count);
@@ -397,6 +402,7 @@ class CostFinder {
         access.loop = parent;
         access.loop_waits = parent.valid() && HasBarrier(parent);
         access.region = RegionOf(count);
+        access.times = times_.try_emplace(count, times_.size()).first->second;
         accesses_.Add(access);
     }
 
@@ -476,6 +482,7 @@ class CostFinder {
         found.b.insert(inst.operands[elements].index);
         ++found.count;
         found.source = found.source == kNone ? SourceOf(inst) : found.source;
+        found.pass = pass_;
         const Instruction* sum = kernel_.Definition(inst.operands[size_t{2} * elements]);
         found.carried = found.carried || sum == nullptr || sum->op == Op::kLoadLocal;
     }
@@ -517,7 +524,7 @@ class CostFinder {
             } else {
                 product.k *= found.count;
             }
-            cost_.regions[RegionOf(count)].products.push_back(product);
+            cost_.regions[RegionOf(count, found.pass)].products.push_back(product);
         }
     }
 
@@ -542,7 +549,9 @@ class CostFinder {
     std::vector<CostCount> edges_;              // by terminator: who comes there
     std::map<InstId, CostCount> entries_;       // by loop: who comes to it
     std::map<InstId, CostCount> single_exits_;  // by loop that all leave by one exit
-    std::map<CostCount, size_t> region_of_;
+    std::map<std::pair<CostCount, uint32_t>, size_t> region_of_;
+    std::map<CostCount, size_t> times_;
+    uint32_t pass_ = 0;
 };
 
 }  // namespace

@@ -177,7 +177,7 @@ TEST(AddCosts, TheOtherDimensionOfAWorkgroupFillsBursts) {
                      "store_buffer %b, %o, %v, %v, %v, %v align(4) return"),
               "invocations:\n"
               "  read reuse 4/4\n"
-              "  write stream 16 apart in parts\n");
+              "  write stream 16 far in parts\n");
 }
 
 // The lanes of a subgroup run a loop by themselves, so that what follows is not what lies behind
@@ -383,10 +383,42 @@ TEST(AddCosts, WorkgroupMemoryHasItsStrides) {
                      "store_buffer %b, %i4, %w align(4) return"),
               "invocations:\n"
               "  read reuse 4/4\n"
-              "  write reuse 4/4\n"
               "  workgroup memory 4, stride 1\n"
-              "  workgroup memory 4, stride 16\n"
-              "  barriers 1\n");
+              "  barriers 1\n"
+              "invocations, pass 1:\n"
+              "  write reuse 4/4\n"
+              "  workgroup memory 4, stride 16\n");
+}
+
+// Those of a loop are passes of all of its iterations; neighbours of a burst are brought once,
+// whatever barriers are between them.
+TEST(AddCosts, BarriersDivideAKernelIntoPasses) {
+    EXPECT_EQ(CostOf(Loop("%c10",
+                          "  %p:i32 = imul %k, %n4 %o:i32 = iadd %p, %i4 %x4:i32 = shl %x, %c2\n"
+                          "  %v:f32 = load_buffer %a, %o align(4) store_shared %x4, %v align(4)\n"
+                          "  barrier %w:f32 = load_shared %x4 align(4) barrier\n"
+                          "  %s:f32 = fadd %acc, %w\n")),
+              "10*invocations:\n"
+              "  read reuse 4/4\n"
+              "  workgroup memory 4, stride 1\n"
+              "  barriers 1\n"
+              "10*invocations, pass 1:\n"
+              "  workgroup memory 4, stride 1\n"
+              "  barriers 1\n"
+              "10*invocations, pass 2:\n"
+              "  operations 1 simple, 0 division, 0 special, 32 bits\n"
+              "invocations, pass 2:\n"
+              "  write reuse 4/4\n");
+    EXPECT_EQ(CostOf("%r:i32 = imul %y, %n4 %o:i32 = iadd %r, %i4 %o1:i32 = iadd %o, %c4\n"
+                     "%v:f32 = load_buffer %a, %o align(4) barrier\n"
+                     "%w:f32 = load_buffer %a, %o1 align(4)\n"
+                     "%s:f32 = fadd %v, %w store_buffer %b, %o, %s align(4) return"),
+              "invocations:\n"
+              "  read stream 4\n"
+              "  barriers 1\n"
+              "invocations, pass 1:\n"
+              "  operations 1 simple, 0 division, 0 special, 32 bits\n"
+              "  write stream 4\n");
 }
 
 TEST(AddCosts, AtomicsOfWorkgroupMemoryAreSingleAccesses) {

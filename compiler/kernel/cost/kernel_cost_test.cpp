@@ -47,6 +47,7 @@ KernelCost Example() {
 
 TEST(KernelCost, ComesBackFromItsStoredForm) {
     KernelCost cost = Example();
+    cost.regions[1].pass = 2;
     cost.regions[1].accesses[0].apart = cost.regions[1].accesses[0].in_parts = true;
     const std::vector<uint8_t> bytes = SerializeCost(cost);
     const Result<KernelCost> read = ParseCost(bytes);
@@ -152,6 +153,49 @@ TEST(KernelCost, PartsOfWorkgroupsAreAccessedAgain) {
     // In place: what is read first has to come from memory.
     std::swap(cost.regions[0].accesses[1].order, cost.regions[0].accesses[2].order);
     EXPECT_THAT(repeated(1), ElementsAre(2560, 2560, 0));
+}
+
+// A pass that reads, one that only waits, and one that reads again and writes.
+TEST(KernelCost, RecordsHaveThePassesThatWork) {
+    const CostCount each = {.invocations = 1, .counters = {}};
+    KernelCost cost{.workgroup_invocations = 64,
+                    .subgroup_size = 32,
+                    .regions = {{.count = each,
+                                 .operations = {.simple = 3},
+                                 .operation_bits = 3 * 32,
+                                 .accesses = {{.bytes = 4, .buffer = 0, .grid_axes = 1}}},
+                                {.count = each, .pass = 1, .barriers = 1},
+                                {.count = each,
+                                 .pass = 3,
+                                 .operations = {.special = 2},
+                                 .operation_bits = 2 * 32,
+                                 .shared_bytes = {{1, 8}},
+                                 .shared_atomics = 1,
+                                 .accesses = {{.bytes = 4, .buffer = 0, .grid_axes = 1, .order = 1},
+                                              {.writes = true, .bytes = 4, .buffer = 1}},
+                                 .products = {{.m = 1, .n = 1, .k = 1, .sums = each}}}},
+                    .buffers = {{}, {.offset_bytes = 16}}};
+    const npu::MemoryRange ranges[] = {{.memory = 1, .bytes = 2560}, {.memory = 2, .bytes = 2560}};
+    const npu::DispatchRecord record = DispatchRecordOf(cost, "k", 10, {}, ranges, 1);
+    ASSERT_EQ(record.passes.size(), 2u);
+    EXPECT_EQ(record.passes[0].operations.simple, 3u * 640);
+    EXPECT_EQ(record.passes[1].operations.special, 2u * 640);
+    EXPECT_EQ(record.passes[1].scratchpad_bytes, 8u * 640);
+    EXPECT_EQ(record.passes[1].scratchpad_accesses, 2u * 640);
+    EXPECT_EQ(record.operations.total(), 5u * 640);
+    // The second pass finds what the first one read.
+    EXPECT_THAT(
+        record.accesses,
+        ElementsAre(
+            npu::Access{.bytes = 2560, .range = ranges[0]},
+            npu::Access{.bytes = 2560, .repeated_bytes = 2560, .pass = 1, .range = ranges[0]},
+            npu::Access{.writes = true, .bytes = 2560, .pass = 1, .range = ranges[1]}));
+    ASSERT_EQ(record.products.size(), 1u);
+    EXPECT_EQ(record.products[0].pass, 1u);
+    cost.regions.erase(cost.regions.begin());
+    const npu::DispatchRecord one = DispatchRecordOf(cost, "k", 10, {}, ranges, 1);
+    EXPECT_TRUE(one.passes.empty());
+    EXPECT_EQ(one.accesses[0].pass, 0u);
 }
 
 // Whatever was counted, a replay takes the record.
