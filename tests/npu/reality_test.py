@@ -43,14 +43,35 @@ class StatisticsCase(unittest.TestCase):
         self.assertEqual(len(reality.summary(rows[:2])), 1)
 
 
+    # What a speed is the fields say, whatever its name.
+    FIELDS = [{"table": table, "key": key, "unit": unit, "meaning": "m", "faster": faster}
+              for table, key, unit, faster in (("vector", "bits", "bit", ""), ("vector", "multiply_add_interval", "cycles", "less"),
+                                               ("dram", "speed", "GB/s", "more"), ("dma", "share_ns", "of 1", ""),
+                                               ("dma", "policy", "", ""))]
+
+    def descriptions(self):
+        return [{"name": "host", "fields": self.FIELDS, "vector": {"bits": bits, "multiply_add_interval": interval},
+                 "dram": {"speed": speed}, "dma": {"share_ns": share, "policy": "bump"}}
+                for bits, interval, speed, share in ((256, 0.6, 60, 0.1), (256, 0.5, 45.0, 0.3), (256, 1, 50.5, 0.2), (512, 1.5, 99, 0.9))]
+
     def test_the_fastest_of_descriptions(self):
-        texts = [f"# A\nname = \"host\"\n\n[vector]\nbits = {bits}\nmultiply_add_interval = {interval}\n[dram]\nbandwidth_gbs = {gbs} # GB/s: peak\n"
-                 f"latency_ns = 0 # ns\n[dma]\nexposed = {exposed}\n[command_processor]\ndrain_ns = {drain}\n"
-                 for bits, interval, gbs, exposed, drain in ((256, 0.6, 60, 0.1, 4000), (256, 0.5, 4.5e+1, 0.3, 1000), (256, 1, 50.5, 0.2, 2000),
-                                                             (512, 1.5, 99, 0.9, 1))]
-        self.assertEqual(reality.fastest_description(texts),
-                         "# A\nname = \"host\"\n\n[vector]\nbits = 256\nmultiply_add_interval = 0.5\n[dram]\nbandwidth_gbs = 60 # GB/s: peak\n"
-                         "latency_ns = 0 # ns\n[dma]\nexposed = 0.2\n[command_processor]\ndrain_ns = 1000\n")
+        lines = reality.fastest_description(self.descriptions()).splitlines()
+        self.assertEqual([line.split("#")[0].strip() for line in lines],
+                         ['name = "host"', "", "[vector]", "bits = 256", "multiply_add_interval = 0.5", "", "[dram]", "speed = 60", "",
+                          "[dma]", "share_ns = 0.2", 'policy = "bump"'])
+        self.assertIn("# GB/s: m", lines[7])
+
+    def test_speeds_that_no_two_descriptions_agree_on(self):
+        self.assertEqual(reality.unsure_speeds(self.descriptions()),
+                         ["vector.multiply_add_interval (0.5, then 0.6)", "dram.speed (60, then 50.5)"])
+        self.assertEqual(reality.unsure_speeds(self.descriptions()[:1]), [])
+
+    def test_rounds_that_were_disturbed(self):
+        self.assertIsNone(reality.disturbance([3]))
+        self.assertAlmostEqual(reality.disturbance([4, 2, 2.5, 9]), 0.25)
+        self.assertTrue(reality.is_disturbed([4, 2, 2.5, 9]))
+        self.assertFalse(reality.is_disturbed([9, 2.1, 2]))
+        self.assertFalse(reality.is_disturbed([3]))
 
 
 class RecordsCase(unittest.TestCase):
@@ -87,6 +108,19 @@ class CommandCase(unittest.TestCase):
             self.assertGreater(described[table][key], 0, key)
         self.assertGreaterEqual(described["special"]["interval"], described["vector"]["simple_interval"])
 
+    def test_the_schema_says_what_a_speed_is(self):
+        described = json.loads(fornax("npu", "describe", "edge-4", "--json").stdout)
+        faster = {f"{field['table']}.{field['key']}": field["faster"] for field in described["fields"]}
+        self.assertEqual({faster[key] for key in ("cores.clock_ghz", "matrix.rate_int8", "dram.bandwidth_gbs")}, {"more"})
+        self.assertEqual({faster[key] for key in ("scalar.interval", "dma.setup_ns", "command_processor.driver_us")}, {"less"})
+        self.assertEqual({faster[key] for key in ("cores.clusters", "dram.efficiency", "scratchpad.policy", "energy.static_mw")}, {""})
+
+    def test_the_fastest_of_measured_descriptions_is_one(self):
+        described = json.loads(fornax("npu", "describe", self.host, "--json").stdout)
+        path = self.folder / "fastest.toml"
+        path.write_text(reality.fastest_description([described]))
+        self.assertEqual(json.loads(fornax("npu", "describe", path, "--json").stdout), described)
+
     def test_a_file_that_cannot_be_written_is_a_sentence(self):
         ran = fornax("npu", "host", "--quick", "-o", self.folder / "none" / "host.toml")
         self.assertEqual(ran.returncode, 1)
@@ -98,6 +132,7 @@ class CommandCase(unittest.TestCase):
                      "--json", report)
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         self.assertIn("kernels: 3, median error", ran.stdout)
+        self.assertNotIn("disturbed", ran.stdout)
         rows = json.loads(report.read_text())["rows"]
         self.assertEqual([row["name"] for row in rows], ["saxpy", "softmax", "copy"])
         for row in rows:
@@ -110,6 +145,13 @@ class CommandCase(unittest.TestCase):
         again = fornax("npu", "reality", "saxpy", "--replay", "--npu", slow, "--keep", kept)
         self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
         self.assertIn("| DRAM |", again.stdout)
+        # Rounds that do not agree, and a folder of an earlier version.
+        (kept / "measured.json").write_text(json.dumps({"saxpy": [4e6, 2e6, 3e6], "softmax": 1e6}))
+        disturbed = fornax("npu", "reality", "saxpy", "softmax", "--replay", "--npu", self.host, "--keep", kept)
+        self.assertEqual(disturbed.returncode, 0, disturbed.stdout + disturbed.stderr)
+        self.assertIn("| saxpy | 2.000 | +50, disturbed |", disturbed.stdout)
+        self.assertIn("| softmax | 1.000 |  |", disturbed.stdout)
+        self.assertIn("disturbed: of 1 of 2 no second round came within 10 % of the fastest (saxpy).", disturbed.stdout)
 
     def test_mistakes_are_sentences(self):
         for arguments, message in ((["nothing"], "there is no kernel or network nothing"),

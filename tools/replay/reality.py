@@ -4,15 +4,16 @@ Usage: python3 -m tools.replay.reality --fornax COMMAND [NAME...] [options]; `fo
 
 Every name is measured as a user would, and its cost records are replayed on a description of this machine, which
 `fornax npu host` has measured, once in each round between the others. Of both the fastest round counts, because others on a
-shared machine only make it slower, for minutes at a time. Nothing of a network or kernel enters the description. What was measured and recorded stays in a folder (--keep),
-whose files --replay compares again with another description or model.
+shared machine only make it slower, for minutes at a time. Where no second round comes near the fastest one, the fastest may
+have been disturbed as well: such names are measured again, and the table marks those that remain so. Nothing of a network or
+kernel enters the description. What was measured and recorded stays in a folder (--keep), whose files --replay compares again
+with another description or model.
 """
 
 import argparse
 import json
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
@@ -25,6 +26,10 @@ KERNELS = ("saxpy", "saxpy_cached", "half_axpy", "int8_add", "dequantize_f32", "
 # Networks of tools/models: float and int8, convolutions and attention.
 NETWORKS = ("bert_base", "efficientnet_b0", "llama_small", "mobilenet_v2", "mobilenet_v2_qdq", "resnet50", "resnet50_qdq",
             "unet", "vit_b16", "whisper_tiny_encoder")
+
+
+# Rounds that agree: the second fastest takes at most so much longer than the fastest.
+ALIKE = 1.1
 
 
 class RealityError(Exception):
@@ -163,51 +168,82 @@ def summary(rows):
     return lines
 
 
-def compare(name, measured, path, options, scratch):
+def disturbance(rounds):
+    """How much longer the second fastest of the rounds took than the fastest; None of one round."""
+    fastest = sorted(rounds)[:2]
+    return fastest[1] / fastest[0] - 1 if len(fastest) == 2 else None
+
+
+def is_disturbed(rounds):
+    spread = disturbance(rounds)
+    return spread is not None and 1 + spread > ALIKE
+
+
+def compare(name, rounds, path, options, scratch):
     time, bound = modelled(path, options, scratch)
-    return {"name": name, "measured_ns": measured, "modelled_ns": time, "error": time / measured - 1, "bound": bound}
+    measured = min(rounds)
+    return {"name": name, "measured_ns": measured, "rounds_ns": rounds, "spread": disturbance(rounds), "modelled_ns": time,
+            "error": time / measured - 1, "bound": bound}
 
 
-def fastest_description(texts):
-    """The first of several descriptions that `fornax npu host` wrote, with each number of the fastest machine: what else runs
-    on a machine makes it slower. Numbers that are no speed are the median."""
-    # Intervals count in vectors, so they are those of one description.
-    def multiply_add(text):
-        bits, interval = (float(re.search(rf"\n{key} = ([0-9.e+-]+)", text)[1]) for key in ("bits", "multiply_add_interval"))
-        return interval / bits
-    first = min(texts, key=multiply_add)
-    width = re.search(r"\nbits = \d+", first)[0]
-    values = {}
-    for text in texts:
-        if width not in text:
-            continue
-        table = ""
-        for line in text.splitlines():
-            table = line if line.startswith("[") else table
-            if found := re.match(r"(\w+) = ([0-9][0-9.e+-]*)", line):
-                values.setdefault((table, found[1]), []).append(found[2])
-    lines, table = [], ""
-    for line in first.splitlines():
-        table = line if line.startswith("[") else table
-        if found := re.match(r"(\w+) = ([0-9][0-9.e+-]*)", line):
-            ordered = sorted(values[table, found[1]], key=float)
-            if re.search(r"_gbs$|_ghz$|^rate_", found[1]):
-                value = ordered[-1]
-            elif re.search(r"interval$|_ns$|_us$", found[1]):
-                value = ordered[0]
-            else:  # the lower one of the middle two, so that whole numbers remain such
-                value = ordered[(len(ordered) - 1) // 2]
-            line = f"{found[1]} = {value}{line[found.end():]}"
-        lines.append(line)
+def describe(options, path):
+    return json.loads(run([options.fornax, "npu", "describe", path, "--json"]))
+
+
+def speeds_of(description):
+    """By table and key, of the numbers that are speeds: whether "more" or "less" is faster."""
+    return {(field["table"], field["key"]): field["faster"] for field in description["fields"] if field["faster"]}
+
+
+def comparable(descriptions):
+    """Those whose vectors are as wide as those of the one that multiplies fastest, which comes first: intervals count in
+    vectors."""
+    def multiply_add(description):
+        return description["vector"]["multiply_add_interval"] / description["vector"]["bits"]
+    first = min(descriptions, key=multiply_add)
+    return [first] + [other for other in descriptions if other is not first and other["vector"]["bits"] == first["vector"]["bits"]]
+
+
+def fastest_description(descriptions):
+    """Of what `fornax npu host` measured several times, the TOML text of the fastest machine: of each speed the fastest
+    value, because what else runs on a machine makes it slower; of what is no speed the median."""
+    descriptions = comparable(descriptions)
+    first, speeds = descriptions[0], speeds_of(descriptions[0])
+    lines, table = [f'name = "{first["name"]}"'], ""
+    for field in first["fields"]:
+        place = field["table"], field["key"]
+        ordered = [description[place[0]][place[1]] for description in descriptions]
+        if isinstance(ordered[0], str):
+            value = json.dumps(ordered[0])
+        else:
+            ordered.sort()
+            # Of numbers that are no speeds the lower one of the middle two, so that whole numbers remain such.
+            value = {"more": ordered[-1], "less": ordered[0]}.get(speeds.get(place), ordered[(len(ordered) - 1) // 2])
+        if table != place[0]:
+            table = place[0]
+            lines.append(f"\n[{table}]")
+        unit = f"{field['unit']}: " if field["unit"] else ""
+        lines.append(f"{f'{place[1]} = {value}':<28} # {unit}{field['meaning']}")
     return "\n".join(lines) + "\n"
 
 
-def measure_host(options, path):
-    run([options.fornax, "npu", "host", "-o", path, *(["--quick"] if options.quick else [])])
+def unsure_speeds(descriptions):
+    """The speeds of which no two descriptions have nearly the fastest, with both values."""
+    unsure = []
+    descriptions = comparable(descriptions)
+    for (table, key), faster in speeds_of(descriptions[0]).items() if len(descriptions) > 1 else ():
+        best = sorted((description[table][key] for description in descriptions), reverse=faster == "more")[:2]
+        if min(best) > 0 and max(best) / min(best) > ALIKE:
+            unsure.append(f"{table}.{key} ({best[0]:g}, then {best[1]:g})")
+    return unsure
+
+
+def measure_host(options, path, passes=3):
+    run([options.fornax, "npu", "host", "-o", path, "--passes", passes, *(["--quick"] if options.quick else [])])
 
 
 def measure(names, options, folder):
-    """Measured nanoseconds by name; the rounds of all names, and of the machine's description, take turns."""
+    """Keeps the nanoseconds of each round; the rounds of all names, and of the machine's description, take turns."""
     subjects = []
     for name in names:
         scratch = folder / name
@@ -218,19 +254,39 @@ def measure(names, options, folder):
             show(f"recording {subject.name}")
             subject.record(folder / f"{subject.name}.jsonl")
     times = {name: [] for name in names}
-    hosts = []
-    for number in range(options.rounds):
+    if not options.npu:
+        for old in folder.glob("host.*.toml"):
+            old.unlink()
+    # As many rounds again for those that were disturbed.
+    for number in range(2 * options.rounds):
+        left = [subject for subject in subjects if number < options.rounds or is_disturbed(times[subject.name])]
+        hosts = [] if options.npu else [describe(options, path) for path in sorted(folder.glob("host.*.toml"))]
+        if number >= options.rounds and not left and not (hosts and unsure_speeds(hosts)):
+            break
         if not options.npu:
             show(f"measuring the machine, {number + 1} of {options.rounds}")
-            measure_host(options, folder / f"host.{number}.toml")
-            hosts.append((folder / f"host.{number}.toml").read_text())
-        for subject in subjects:
+            # One pass a round, of which there are several.
+            measure_host(options, folder / f"host.{number:02}.toml", passes=1)
+        for subject in left:
             show(f"measuring {subject.name}, {number + 1} of {options.rounds}")
             times[subject.name].append(subject.measure())
+        keep(times, folder)
     show("")
-    if hosts:
+    if not options.npu:
+        hosts = [describe(options, path) for path in sorted(folder.glob("host.*.toml"))]
         (folder / "host.toml").write_text(fastest_description(hosts))
-    return {name: min(values) for name, values in times.items()}
+
+
+def kept(folder):
+    """Nanoseconds of each round by name, of earlier runs as well."""
+    path = folder / "measured.json"
+    measured = json.loads(path.read_text()) if path.exists() else {}
+    # Folders of earlier versions have one number.
+    return {name: rounds if isinstance(rounds, list) else [rounds] for name, rounds in measured.items()}
+
+
+def keep(times, folder):
+    (folder / "measured.json").write_text(json.dumps(kept(folder) | times, indent=1) + "\n")
 
 
 def show(text):
@@ -245,7 +301,7 @@ def parse(arguments):
     parser.add_argument("--fornax", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--npu", help="a description of this machine (default: measured by fornax npu host)")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("build/models"), help="of the networks' models")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured, in turns; the fastest counts")
+    parser.add_argument("--rounds", type=int, default=4, help="how often each is measured, in turns; the fastest counts, and what was disturbed is measured again")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for records and measured times; records that it has are not made again")
     parser.add_argument("--replay", action="store_true", help="measure nothing: compare what --keep has from before")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that all works")
@@ -267,29 +323,43 @@ def parse(arguments):
 
 def reality(options, folder):
     """The rows of the table, which it prints."""
-    kept = folder / "measured.json"
-    measured = json.loads(kept.read_text()) if kept.exists() else {}
     if not options.replay:
-        measured |= measure(options.names, options, folder)
-        kept.write_text(json.dumps(measured, indent=1) + "\n")
+        measure(options.names, options, folder)
+    measured = kept(folder)
     options.npu = options.npu or str(folder / "host.toml")
     if not pathlib.Path(options.npu).exists():
         measure_host(options, options.npu)
-    options.description = json.loads(run([options.fornax, "npu", "describe", options.npu, "--json"]))
+    options.description = describe(options, options.npu)
     missing = [name for name in options.names if name not in measured]
     if missing:
         raise RealityError(f"{folder} has no measurement of {', '.join(missing)}.")
-    print("| | measured ms | modelled ms | error % | bound by |\n|---|---|---|---|---|")
+    print("| | measured ms | second round % | modelled ms | error % | bound by |\n|---|---|---|---|---|---|")
     rows = []
     with tempfile.TemporaryDirectory(prefix="fornax_reality_") as scratch:
         for name in options.names:
             row = compare(name, measured[name], folder / f"{name}.jsonl", options, pathlib.Path(scratch))
             rows.append(row)
-            print(f"| {name} | {row['measured_ns'] / 1e6:.3f} | {row['modelled_ns'] / 1e6:.3f} | {100 * row['error']:+.0f} | "
-                  f"{row['bound']} |", flush=True)
+            spread = "" if row["spread"] is None else f"+{100 * row['spread']:.0f}"
+            mark = ", disturbed" if is_disturbed(row["rounds_ns"]) else ""
+            print(f"| {name} | {row['measured_ns'] / 1e6:.3f} | {spread}{mark} | {row['modelled_ns'] / 1e6:.3f} | "
+                  f"{100 * row['error']:+.0f} | {row['bound']} |", flush=True)
     print("", f"modelled, description {options.description['hash'][:16]}, model {options.description['model_version']}",
-          *summary(rows), sep="\n")
+          *summary(rows), *doubts(rows, folder, options), sep="\n")
     return rows
+
+
+def doubts(rows, folder, options):
+    """What the rounds did not agree on, as sentences."""
+    lines = []
+    disturbed = [row["name"] for row in rows if is_disturbed(row["rounds_ns"])]
+    if disturbed:
+        lines.append(f"disturbed: of {len(disturbed)} of {len(rows)} no second round came within {100 * ALIKE - 100:.0f} % of the "
+                     f"fastest ({', '.join(disturbed)}).")
+    if pathlib.Path(options.npu) == folder / "host.toml":
+        hosts = [describe(options, path) for path in sorted(folder.glob("host.*.toml"))]
+        if unsure := unsure_speeds(hosts) if hosts else []:
+            lines.append(f"unsure of the machine: {', '.join(unsure)}.")
+    return lines
 
 
 def main(arguments):
