@@ -191,10 +191,10 @@ void CostRecorder::Dispatch(uint32_t queue,
     const std::string& name = executable.desc().name;
     const auto& cost = kernel::KernelOf(executable).cost;
     npu::DispatchRecord record =
-        cost
-            ? kernel::DispatchRecordOf(*cost, name, workgroups, region_counts,
-                                       RangesOf(*cost, executable.desc(), frame), GridAxesOf(frame))
-            : npu::DispatchRecord{.name = name, .workgroups = workgroups};
+        cost ? kernel::DispatchRecordOf(*cost, name, workgroups, region_counts,
+                                        RangesOf(*cost, executable.desc(), frame),
+                                        GridAxesOf(frame), !settings_.records.empty())
+             : npu::DispatchRecord{.name = name, .workgroups = workgroups};
     std::lock_guard lock(mutex_);
     Add(queues_[queue], {.work = std::move(record)});
 }

@@ -174,12 +174,14 @@ void AddProduct(const CostProduct& product,
 // The passes that do anything, by those of the kernel's text; none of a kernel with one.
 class Passes {
   public:
-    Passes(const KernelCost& cost, uint64_t invocations, std::span<const uint64_t> counters) {
-        for (const CostRegion& region : cost.regions) {
+    // `counts`: how often each region ran.
+    Passes(const KernelCost& cost, std::span<const uint64_t> counts) {
+        for (size_t i = 0; i < cost.regions.size(); ++i) {
+            const CostRegion& region = cost.regions[i];
             const bool works = region.operations.total() + region.shared_atomics > 0 ||
                                !region.shared_bytes.empty() || !region.accesses.empty() ||
                                !region.products.empty();
-            if (works && region.count.Evaluate(invocations, counters) > 0) {
+            if (works && counts[i] > 0) {
                 numbers_.try_emplace(region.pass, 0);
             }
         }
@@ -202,8 +204,9 @@ class Passes {
 // What each line does, and of each kind of work the line that does most of it.
 class Lines {
   public:
-    explicit Lines(const std::vector<std::string>& sources)
-        : sources_(sources), work_(sources.size()) {}
+    // Not `wanted`: none has done anything.
+    Lines(const std::vector<std::string>& sources, bool wanted)
+        : sources_(sources), work_(wanted ? sources.size() : 0) {}
 
     void Add(uint32_t source, npu::LineWork kind, uint64_t amount) {
         uint64_t& all = all_[static_cast<size_t>(kind)];
@@ -331,19 +334,29 @@ npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
                                      uint64_t workgroups,
                                      std::span<const uint64_t> counters,
                                      std::span<const npu::MemoryRange> ranges,
-                                     uint32_t grid_axes) {
+                                     uint32_t grid_axes,
+                                     bool with_lines) {
     npu::DispatchRecord record = {.name = std::move(name),
                                   .workgroups = std::max<uint64_t>(1, workgroups)};
     record.split = npu::ProductSplit::kWorkgroup;
     const uint64_t invocations = Times(record.workgroups, cost.workgroup_invocations);
     uint64_t bits = 0;
     std::map<uint32_t, uint64_t> shared_bytes;
-    Lines lines(cost.sources);
+    Lines lines(cost.sources, with_lines);
     std::vector<Parts> parts;
-    const Passes passes(cost, invocations, counters);
-    record.passes.resize(passes.size());
+    std::vector<uint64_t> counts;
+    counts.reserve(cost.regions.size());
     for (const CostRegion& region : cost.regions) {
-        const uint64_t count = region.count.Evaluate(invocations, counters);
+        counts.push_back(region.count.Evaluate(invocations, counters));
+    }
+    const Passes passes(cost, counts);
+    record.passes.resize(passes.size());
+    for (size_t i = 0; i < cost.regions.size(); ++i) {
+        const CostRegion& region = cost.regions[i];
+        const uint64_t count = counts[i];
+        if (count == 0) {
+            continue;
+        }
         const uint32_t number = passes.NumberOf(region);
         npu::Pass only;
         npu::Pass& pass = record.passes.empty() ? only : record.passes[number];
@@ -385,12 +398,15 @@ npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
                       Times(DivideUp(count, cost.subgroup_size),
                             Times(Times(product.m, product.n), product.k)));
         }
-        for (const auto& [source, line] : region.lines) {
-            lines.Add(source, npu::LineWork::kOperations,
-                      Times(count, Plus(Plus(line.operations.simple, line.operations.multiply_add),
-                                        line.operations.division)));
-            lines.Add(source, npu::LineWork::kSpecial, Times(count, line.operations.special));
-            lines.Add(source, npu::LineWork::kScratchpad, Times(count, line.shared_bytes));
+        if (with_lines) {
+            for (const auto& [source, line] : region.lines) {
+                lines.Add(
+                    source, npu::LineWork::kOperations,
+                    Times(count, Plus(Plus(line.operations.simple, line.operations.multiply_add),
+                                      line.operations.division)));
+                lines.Add(source, npu::LineWork::kSpecial, Times(count, line.operations.special));
+                lines.Add(source, npu::LineWork::kScratchpad, Times(count, line.shared_bytes));
+            }
         }
     }
     for (const auto& [count, operations] : cost.scalar_operations) {

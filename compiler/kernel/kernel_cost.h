@@ -120,12 +120,14 @@ Result<KernelCost> ParseCost(std::span<const uint8_t> bytes);
 
 // The record of a dispatch that left these counts: `counters` has KernelCost::counters words.
 // `ranges` is where KernelCost::buffers lay, and may be empty; workgroups that lie along no more
-// than the axes of `grid_axes` have parts of their own of what depends on these.
+// than the axes of `grid_axes` have parts of their own of what depends on these. The lines of the
+// source take as long as everything else, and a replay does not ask for them.
 npu::DispatchRecord DispatchRecordOf(const KernelCost& cost,
                                      std::string name,
                                      uint64_t workgroups,
                                      std::span<const uint64_t> counters,
                                      std::span<const npu::MemoryRange> ranges = {},
-                                     uint32_t grid_axes = 7);
+                                     uint32_t grid_axes = 7,
+                                     bool with_lines = true);
 
 }  // namespace fornax::kernel

@@ -124,6 +124,11 @@ TEST(KernelCost, RecordsAddUpWhatRegionsDid) {
                             npu::SourceLine{LineWork::kSpecial, "k.comp:12", 50},
                             npu::SourceLine{LineWork::kScratchpad, "OpLoad at word 345", 100},
                             npu::SourceLine{LineWork::kBytes, "OpLoad at word 345", 25}));
+    const npu::DispatchRecord without =
+        DispatchRecordOf(Example(), "k", 10, counters, std::span(&range, 1), 7, false);
+    EXPECT_TRUE(without.lines.empty());
+    EXPECT_EQ(without.accesses, record.accesses);
+    EXPECT_EQ(without.operations.total(), record.operations.total());
     EXPECT_EQ(record.scratchpad.least_bytes, 2048u);
     EXPECT_EQ(record.scratchpad.preferred_bytes, 1024u + (4 * 640 + 4 + 12 * 640 + 9) / 10);
 }
