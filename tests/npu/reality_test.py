@@ -50,14 +50,15 @@ class StatisticsCase(unittest.TestCase):
                                                ("dma", "policy", "", ""))]
 
     def descriptions(self):
-        return [{"name": "host", "fields": self.FIELDS, "vector": {"bits": bits, "multiply_add_interval": interval},
-                 "dram": {"speed": speed}, "dma": {"share_ns": share, "policy": "bump"}}
-                for bits, interval, speed, share in ((256, 0.6, 60, 0.1), (256, 0.5, 45.0, 0.3), (256, 1, 50.5, 0.2), (512, 1.5, 99, 0.9))]
+        return [{"name": "host", "fields": self.FIELDS, "cores": {"clock_ghz": clock},
+                 "vector": {"bits": bits, "multiply_add_interval": interval * clock}, "dram": {"speed": speed}, "dma": {"share_ns": share, "policy": "bump"}}
+                for bits, interval, speed, share, clock in ((256, 0.6, 60, 0.1, 4), (256, 0.5, 45.0, 0.3, 2), (256, 1, 50.5, 0.2, 1),
+                                                             (512, 1.5, 99, 0.9, 1))]
 
     def test_the_fastest_of_descriptions(self):
         lines = reality.fastest_description(self.descriptions()).splitlines()
         self.assertEqual([line.split("#")[0].strip() for line in lines],
-                         ['name = "host"', "", "[vector]", "bits = 256", "multiply_add_interval = 0.5", "", "[dram]", "speed = 60", "",
+                         ['name = "host"', "", "[vector]", "bits = 256", "multiply_add_interval = 2.0", "", "[dram]", "speed = 60", "",
                           "[dma]", "share_ns = 0.2", 'policy = "bump"'])
         self.assertIn("# GB/s: m", lines[7])
 

@@ -195,11 +195,22 @@ def speeds_of(description):
     return {(field["table"], field["key"]): field["faster"] for field in description["fields"] if field["faster"]}
 
 
+def in_time(description, table, key, unit, clock=None):
+    """A value of a description, with the unit's cycles in nanoseconds: what was measured while the clock seemed slower has
+    fewer cycles and is no faster. With a clock, back again."""
+    value = description[table][key]
+    if unit == "cycles":
+        return value * clock if clock else value / description["cores"]["clock_ghz"]
+    if unit == "MAC/cycle":
+        return value / clock if clock else value * description["cores"]["clock_ghz"]
+    return value
+
+
 def comparable(descriptions):
     """Those whose vectors are as wide as those of the one that multiplies fastest, which comes first: intervals count in
     vectors."""
     def multiply_add(description):
-        return description["vector"]["multiply_add_interval"] / description["vector"]["bits"]
+        return in_time(description, "vector", "multiply_add_interval", "cycles") / description["vector"]["bits"]
     first = min(descriptions, key=multiply_add)
     return [first] + [other for other in descriptions if other is not first and other["vector"]["bits"] == first["vector"]["bits"]]
 
@@ -209,16 +220,20 @@ def fastest_description(descriptions):
     value, because what else runs on a machine makes it slower; of what is no speed the median."""
     descriptions = comparable(descriptions)
     first, speeds = descriptions[0], speeds_of(descriptions[0])
+    clock = max(description["cores"]["clock_ghz"] for description in descriptions)
     lines, table = [f'name = "{first["name"]}"'], ""
     for field in first["fields"]:
         place = field["table"], field["key"]
-        ordered = [description[place[0]][place[1]] for description in descriptions]
+        ordered = [in_time(description, *place, field["unit"]) for description in descriptions]
         if isinstance(ordered[0], str):
             value = json.dumps(ordered[0])
         else:
             ordered.sort()
             # Of numbers that are no speeds the lower one of the middle two, so that whole numbers remain such.
             value = {"more": ordered[-1], "less": ordered[0]}.get(speeds.get(place), ordered[(len(ordered) - 1) // 2])
+            if field["unit"] in ("cycles", "MAC/cycle"):
+                # As exact as the measured ones are.
+                value = float(f"{in_time({place[0]: {place[1]: value}}, *place, field['unit'], clock):.4g}")
         if table != place[0]:
             table = place[0]
             lines.append(f"\n[{table}]")
@@ -231,8 +246,12 @@ def unsure_speeds(descriptions):
     """The speeds of which no two descriptions have nearly the fastest, with both values."""
     unsure = []
     descriptions = comparable(descriptions)
-    for (table, key), faster in speeds_of(descriptions[0]).items() if len(descriptions) > 1 else ():
-        best = sorted((description[table][key] for description in descriptions), reverse=faster == "more")[:2]
+    for field in descriptions[0]["fields"] if len(descriptions) > 1 else ():
+        table, key, faster = field["table"], field["key"], field["faster"]
+        if not faster:
+            continue
+        best = sorted((in_time(description, table, key, field["unit"]) for description in descriptions),
+                      reverse=faster == "more")[:2]
         if min(best) > 0 and max(best) / min(best) > ALIKE:
             unsure.append(f"{table}.{key} ({best[0]:g}, then {best[1]:g})")
     return unsure
