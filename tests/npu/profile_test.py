@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "models" / "digits.onnx"
@@ -173,8 +174,12 @@ class Trace(ProfileCase):
         self.proto = perfetto_trace_pb2
 
     def tables(self):
+        file = self.proto.Trace()
+        file.ParseFromString((self.out / "trace.perfetto-trace").read_bytes())
         trace = self.proto.Trace()
-        trace.ParseFromString((self.out / "trace.perfetto-trace").read_bytes())
+        for packet in file.packet:
+            self.assertTrue(packet.HasField("compressed_packets"))
+            trace.MergeFromString(zlib.decompress(packet.compressed_packets))
         size = trace.ByteSize()
         trace.DiscardUnknownFields()
         self.assertEqual(trace.ByteSize(), size, "a field that the format does not have")

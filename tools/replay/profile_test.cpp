@@ -1,6 +1,8 @@
 // Profiles of made-up records: sums, levels over time, the trace's and the page's bytes.
 #include "tools/replay/profile.h"
 
+#include <zlib.h>
+
 #include <random>
 
 #include <gmock/gmock.h>
@@ -199,11 +201,28 @@ TEST(Lanes, HoldNothingThatOverlaps) {
               (std::vector<uint32_t>{0, 0, 0}));
 }
 
+// The packets that a file's packets hold.
+trace::Trace Unpacked(const std::string& file) {
+    trace::Trace packed;
+    trace::Trace trace;
+    EXPECT_TRUE(packed.ParseFromString(file));
+    for (const trace::TracePacket& packet : packed.packet()) {
+        const std::string& from = packet.compressed_packets();
+        std::string bytes(size_t{4} << 20, 0);
+        uLongf size = bytes.size();
+        EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(bytes.data()), &size,
+                             reinterpret_cast<const Bytef*>(from.data()), from.size()),
+                  Z_OK);
+        EXPECT_TRUE(trace.MergeFromString(bytes.substr(0, size)));
+    }
+    return trace;
+}
+
 TEST(Trace, HasSlicesThatBeginAndEnd) {
     const std::vector<Record> records = Records();
     const Profile profile = ProfileOf(records);
-    trace::Trace trace;
-    ASSERT_TRUE(trace.ParseFromString(TraceOf(profile)));
+    const trace::Trace trace = Unpacked(TraceOf(profile));
+    ASSERT_GT(trace.packet_size(), 0);
     std::map<uint64_t, std::string> tracks;
     std::map<uint64_t, int> open;
     std::map<uint64_t, uint64_t> last;

@@ -1,5 +1,7 @@
 #include "tools/replay/trace.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <map>
 
@@ -18,6 +20,8 @@ constexpr uint32_t kSequence = 1;
 constexpr uint32_t kBegins = 1, kUsesNames = 2;  // of sequence_flags
 constexpr uint64_t kProcess = 1;
 constexpr int kByRank = 3;
+// Packets are compressed together, so many bytes of them.
+constexpr size_t kCompressedBytes = size_t{1} << 20;
 
 class TraceWriter {
   public:
@@ -38,6 +42,7 @@ class TraceWriter {
         Counter("network bandwidth", "GB/s", RatesOf(profile_, Unit::kNetwork), ghz);
         Counter("scratchpad granted", "bytes", ScratchpadOf(profile_), 1);
         Counter("cores held", "cores", CoresOf(profile_), 1);
+        Compress();
         return std::move(bytes_);
     }
 
@@ -48,7 +53,27 @@ class TraceWriter {
         packet.set_trusted_packet_sequence_id(kSequence);
         trace::Trace one;
         one.add_packet()->Swap(&packet);
-        one.AppendToString(&bytes_);
+        one.AppendToString(&pending_);
+        if (pending_.size() >= kCompressedBytes) {
+            Compress();
+        }
+    }
+
+    void Compress() {
+        std::string packed(compressBound(pending_.size()), 0);
+        uLongf size = packed.size();
+        const int status =
+            compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+                     reinterpret_cast<const Bytef*>(pending_.data()), pending_.size());
+        trace::Trace one;
+        if (status == Z_OK) {
+            packed.resize(size);
+            one.add_packet()->set_compressed_packets(std::move(packed));
+            one.AppendToString(&bytes_);
+        } else {
+            bytes_ += pending_;  // zlib has no memory; packets may stand for themselves
+        }
+        pending_.clear();
     }
 
     void Begin() {
@@ -344,6 +369,7 @@ class TraceWriter {
     }
 
     const Profile& profile_;
+    std::string pending_;  // packets that are not compressed yet
     std::string bytes_;
     uint64_t last_track_ = kProcess;
     std::map<std::string, uint64_t, std::less<>> event_names_, argument_names_, strings_;
