@@ -182,6 +182,15 @@ class Calls(unittest.TestCase):
             self.assertIs(got[3], x)
 
 
+    def test_open_numbers(self):
+        """With dynamic=True torch takes the epsilon of a normalisation for an input, and computes with it in f64."""
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8, eps=0.1), torch.nn.ReLU6()).eval()
+        reference = copy.deepcopy(model)
+        run = torch.compile(model, backend=backend(), fullgraph=True, dynamic=True)
+        for batch in (2, 5):
+            x = torch.randn(batch, 3, 12, 14)
+            torch.testing.assert_close(run(x), reference(x), rtol=1e-5, atol=1e-5)
+
     def test_open_sizes_that_a_part_does_not_tell(self):
         """Means over open sizes are torch's. The part behind them knows images of n - 2 pixels, and none of n."""
         model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Conv2d(8, 4, 3))

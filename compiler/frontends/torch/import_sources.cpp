@@ -106,6 +106,7 @@ constexpr OperatorEntry kOperators[] = {
     {"new_zeros.default", ImportConstant<0>},
     {"ones.default", ImportConstant<1>},
     {"ones_like.default", ImportConstant<1>},
+    {"prims.convert_element_type.default", ImportConvert},
     {"scalar_tensor.default", ImportScalarTensor},
     {"to.dtype", ImportConvert},
     {"view.dtype", ImportBitcast},
