@@ -31,7 +31,8 @@ def order_saved(graph_module):
     metadata = getattr(context, "fw_metadata", None)
     output = next(node for node in graph_module.graph.nodes if node.op == "output")
     reported = getattr(context, "output_strides", None)
-    if metadata is None or reported != [] or not isinstance(output.args[0], (list, tuple)):
+    # Tokens of effects, such as checks of errors, are outputs that torch's places do not count.
+    if metadata is None or metadata.tokens or reported != [] or not isinstance(output.args[0], (list, tuple)):
         return
     values = output.args[0]
     saved = range(len(values))[metadata.tensors_saved_for_backwards_slice]
