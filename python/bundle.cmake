@@ -1,7 +1,7 @@
 # Run by the installation of the component `python`: copies the shared libraries of the distribution that the package's
 # own need beside them, under the names by which they are looked for, with their licences. Links are not for wheels.
 #
-# native: the package's folder _native. loader: libvulkan.so.1, or empty.
+# native: the package's folder _native. loader: libvulkan.so.1, or empty. archives: static libraries that are in what is installed.
 file(GLOB plugins ${native}/lib/libfornax_ort_ep.so)
 file(GET_RUNTIME_DEPENDENCIES
     LIBRARIES ${native}/lib/libfornax.so ${plugins}
@@ -15,12 +15,8 @@ if(missing)
     message(FATAL_ERROR "These libraries of the package were not found: ${missing}.")
 endif()
 
-function(bundle path folder)
-    get_filename_component(name ${path} NAME)
-    get_filename_component(real ${path} REALPATH)
-    file(MAKE_DIRECTORY ${native}/${folder})
-    file(COPY_FILE ${real} ${native}/${folder}/${name} ONLY_IF_DIFFERENT)
-    # The package that brought it says what its licence is.
+# The package that brought a file says what its licence is.
+function(copy_licence real)
     execute_process(COMMAND dpkg-query --search ${real} OUTPUT_VARIABLE owner ERROR_QUIET RESULT_VARIABLE failed)
     if(failed)  # packages may own it by the path without /usr
         string(REGEX REPLACE "^/usr" "" short ${real})
@@ -34,9 +30,20 @@ function(bundle path folder)
     endif()
 endfunction()
 
+function(bundle path folder)
+    get_filename_component(name ${path} NAME)
+    get_filename_component(real ${path} REALPATH)
+    file(MAKE_DIRECTORY ${native}/${folder})
+    file(COPY_FILE ${real} ${native}/${folder}/${name} ONLY_IF_DIFFERENT)
+    copy_licence(${real})
+endfunction()
+
 foreach(library IN LISTS found)
     bundle(${library} lib)
 endforeach()
 if(loader)
     bundle(${loader} loader)
 endif()
+foreach(archive IN LISTS archives)
+    copy_licence(${archive})
+endforeach()
