@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -229,7 +230,7 @@ class Lines {
                     static_cast<double>(work_[most][kind]) / static_cast<double>(all_[kind]);
                 lines.push_back({.work = static_cast<npu::LineWork>(kind),
                                  .line = sources_[most],
-                                 .percent = static_cast<uint64_t>(100 * part + 0.5)});
+                                 .percent = static_cast<uint64_t>(std::lround(100 * part))});
             }
         }
         return lines;
