@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
-#include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/log.h"
 #include "base/per_process.h"
-#include "compiler/kernel/kernel_desc.h"
 #include "driver/modelled_counters.h"
 #include "npu/replay/record_file.h"
-#include "npu/replay/replay.h"
 
 namespace fornax::driver {
 
@@ -32,7 +29,6 @@ struct RecordLog {
     std::string path;  // set with the first recorder that writes
     std::vector<npu::Record> records;
     uint64_t queues = 0;
-    std::map<uint64_t, uint64_t> memories;  // by address
     bool is_full = false;
 };
 
@@ -50,50 +46,6 @@ std::string PathOf(std::string path) {
     return path;
 }
 
-// A memory for each address at which a buffer begins, numbered by when it was first accessed, so
-// that records do not depend on where memory happens to lie. Buffers that overlap are taken for
-// different ones.
-uint64_t MemoryOf(uint64_t address) {
-    RecordLog& log = Log();
-    std::lock_guard lock(log.mutex);
-    return log.memories.try_emplace(address, log.memories.size() + 1).first->second;
-}
-
-// Bit n: there are several workgroups along axis n.
-uint32_t GridAxesOf(const hal::DispatchFrame& frame) {
-    uint32_t axes = 0;
-    for (uint32_t axis = 0; axis < 3; ++axis) {
-        axes |= frame.workgroup_count[axis] > 1 ? 1U << axis : 0;
-    }
-    return axes;
-}
-
-// Where the buffers lie that the kernel accessed.
-std::vector<npu::MemoryRange> RangesOf(const kernel::KernelCost& cost,
-                                       const hal::KernelDesc& desc,
-                                       const hal::DispatchFrame& frame) {
-    std::vector<npu::MemoryRange> ranges(cost.buffers.size());
-    for (size_t i = 0; i < ranges.size(); ++i) {
-        const kernel::CostBuffer& buffer = cost.buffers[i];
-        if (buffer.set >= 32 || (desc.descriptor_set_mask >> buffer.set & 1) == 0) {
-            continue;
-        }
-        hal::BufferDescriptor descriptor;
-        std::memcpy(
-            &descriptor,
-            static_cast<const std::byte*>(frame.descriptor_sets[buffer.set]) + buffer.offset_bytes,
-            sizeof(descriptor));
-        if (buffer.dynamic_offset != kernel::kNone) {
-            descriptor.address += frame.dynamic_offsets[buffer.dynamic_offset];
-        }
-        if (descriptor.size_bytes > 0) {
-            ranges[i] = {.memory = MemoryOf(descriptor.address),
-                         .bytes = std::min(descriptor.size_bytes, npu::kMaxCount)};
-        }
-    }
-    return ranges;
-}
-
 void WriteLog() {
     RecordLog& log = Log();
     std::lock_guard lock(log.mutex);
@@ -108,7 +60,11 @@ void WriteLog() {
 
 }  // namespace
 
-CostRecorder::CostRecorder(NpuSettings settings) : settings_(std::move(settings)) {
+CostRecorder::CostRecorder(NpuSettings settings)
+    : settings_(std::move(settings)), dispatches_(!settings_.records.empty()) {
+    if (settings_.machine) {
+        clock_.emplace(*settings_.machine);
+    }
     if (settings_.records.empty()) {
         return;
     }
@@ -138,8 +94,7 @@ void CostRecorder::BeginSubmission(uint32_t queue) {
     QueueState& state = queues_[queue];
     EndGroup(state);
     state.before.replayed.clear();
-    state.records.clear();
-    state.replayed = 0;
+    state.submission = clock_ ? clock_->Begin() : nullptr;
     state.begins_submission = true;
 }
 
@@ -162,14 +117,10 @@ void CostRecorder::Append(QueueState& state, npu::Record record) {
                        npu::kMaxRecordsOfFile);
         }
     }
-    if (settings_.machine) {
-        if (state.records.empty() && state.owed.empty()) {
-            state.base = clock_;
-        }
+    if (state.submission != nullptr) {
         record.queue = npu::QueueId(0);
         record.after = state.before.replayed;
-        state.since.replayed.emplace_back(state.records.size());
-        state.records.push_back(std::move(record));
+        state.since.replayed.push_back(clock_->Append(*state.submission, std::move(record)));
     }
 }
 
@@ -188,15 +139,8 @@ void CostRecorder::Dispatch(uint32_t queue,
                             const hal::DispatchFrame& frame,
                             uint64_t workgroups,
                             std::span<const uint64_t> region_counts) {
-    const std::string& name = executable.desc().name;
-    const auto& cost = kernel::KernelOf(executable).cost;
-    npu::DispatchRecord record =
-        cost ? kernel::DispatchRecordOf(*cost, name, workgroups, region_counts,
-                                        RangesOf(*cost, executable.desc(), frame),
-                                        GridAxesOf(frame), !settings_.records.empty())
-             : npu::DispatchRecord{.name = name, .workgroups = workgroups};
     std::lock_guard lock(mutex_);
-    Add(queues_[queue], {.work = std::move(record)});
+    Add(queues_[queue], {.work = dispatches_.Of(executable, frame, workgroups, region_counts)});
 }
 
 void CostRecorder::Copy(uint32_t queue, hal::ObservedCopy kind, uint64_t bytes) {
@@ -254,88 +198,42 @@ void CostRecorder::Signal(uint32_t queue, const hal::Timeline& timeline, uint64_
     }
 }
 
-void CostRecorder::Owe(QueueState& state, const Owed& owed) {
-    if (state.records.empty() && state.owed.empty()) {
-        state.base = clock_;
+bool CostRecorder::Owe(uint32_t queue, const OwedValue& owed) {
+    std::lock_guard lock(mutex_);
+    const QueueState& state = queues_[queue];
+    if (state.submission == nullptr) {
+        return false;
     }
-    state.owed.push_back(owed);
-    state.owed.back().before = state.records.size();
+    clock_->Owe(*state.submission, owed);
+    return true;
 }
 
 bool CostRecorder::Timestamp(uint32_t queue, hal::QuerySlot& slot) {
-    if (!settings_.machine) {
-        return false;
-    }
-    std::lock_guard lock(mutex_);
-    Owe(queues_[queue], {.slot = &slot, .what = Owed::What::kTimestamp});
-    return true;
+    return Owe(queue, {.slot = &slot, .what = OwedValue::What::kTimestamp});
 }
 
 bool CostRecorder::Count(uint32_t queue, hal::QuerySlot& slot, uint32_t counter, bool begins) {
-    if (!settings_.machine || counter >= kModelledCounters) {
-        return false;
-    }
-    std::lock_guard lock(mutex_);
-    Owe(queues_[queue], {.slot = &slot,
-                         .what = begins ? Owed::What::kCountBegin : Owed::What::kCountEnd,
-                         .counter = counter});
-    return true;
-}
-
-void CostRecorder::Replay(QueueState& state) {
-    Result<npu::ReplayResult> replayed = npu::Replay(*settings_.machine, state.records);
-    if (!replayed.ok() && !std::exchange(has_failed_, true)) {
-        LogError("A submission has no modelled time: {}", replayed.error().message);
-    }
-    const std::vector<npu::RecordTime> times =
-        replayed.ok() ? std::move(replayed->records) : std::vector<npu::RecordTime>();
-    // All records before a slot have ended by then; before the first one the command processor has
-    // just come to it.
-    ModelledReadings readings(*settings_.machine);
-    size_t next = 0;
-    uint64_t ended = times.empty() ? 0 : times[0].decoded;
-    for (const Owed& owed : state.owed) {
-        for (; next < std::min(owed.before, times.size()); ++next) {
-            ended = std::max<uint64_t>(ended, times[next].ended);
-            readings.Add(times[next]);
-        }
-        switch (owed.what) {
-            case Owed::What::kTimestamp:
-                hal::WriteQuery(*owed.slot, state.base + ended);
-                break;
-            case Owed::What::kCountBegin:
-                hal::BeginCount(*owed.slot, readings.Read(owed.counter, ended));
-                break;
-            case Owed::What::kCountEnd:
-                hal::EndCount(*owed.slot, readings.Read(owed.counter, ended));
-                break;
-        }
-    }
-    if (replayed.ok()) {
-        clock_ = std::max(clock_, state.base + replayed->total);
-    }
+    return counter < kModelledCounters &&
+           Owe(queue, {.slot = &slot,
+                       .what = begins ? OwedValue::What::kCountBegin : OwedValue::What::kCountEnd,
+                       .counter = counter});
 }
 
 void CostRecorder::Flush(uint32_t queue) {
-    if (!settings_.machine) {
-        return;
-    }
     std::lock_guard lock(mutex_);
-    QueueState& state = queues_[queue];
-    if (state.owed.empty() && state.records.size() == state.replayed) {
-        return;
+    if (const QueueState& state = queues_[queue]; state.submission != nullptr) {
+        clock_->Flush(state.submission);
     }
-    Replay(state);
-    state.replayed = state.records.size();
-    state.owed.clear();
+}
+
+bool CostRecorder::Idle(uint32_t /*queue*/) {
+    std::lock_guard lock(mutex_);
+    return clock_ && clock_->ReplayOne();
 }
 
 std::optional<uint64_t> CostRecorder::Now() {
-    if (!settings_.machine) {
-        return std::nullopt;
-    }
     std::lock_guard lock(mutex_);
-    return clock_;
+    return clock_ ? std::optional(clock_->Now()) : std::nullopt;
 }
 
 }  // namespace fornax::driver

@@ -5,9 +5,7 @@
 // something. On a queue a record waits for those before the last barrier; submissions are in
 // order. Between queues there are the waits for semaphores. What the host waits for is not known.
 //
-// The modelled clock counts cycles of the described machine. It stands still while nothing runs: a
-// submission begins where the last one ended, is replayed when it ends, and then its timestamps
-// are written.
+// Modelled time is the ModelledClock's.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "driver/dispatch_records.h"
+#include "driver/modelled_clock.h"
 #include "driver/npu_settings.h"
 #include "hal/work_observer.h"
 #include "npu/replay/records.h"
@@ -45,6 +45,7 @@ class CostRecorder final : public hal::WorkObserver {
     bool Timestamp(uint32_t queue, hal::QuerySlot& slot) override;
     bool Count(uint32_t queue, hal::QuerySlot& slot, uint32_t counter, bool begins) override;
     void Flush(uint32_t queue) override;
+    bool Idle(uint32_t queue) override;
     std::optional<uint64_t> Now() override;
 
   private:
@@ -53,24 +54,12 @@ class CostRecorder final : public hal::WorkObserver {
         std::vector<npu::RecordId> logged;
         std::vector<npu::RecordId> replayed;
     };
-    // A slot that is owed a value.
-    struct Owed {
-        enum class What : uint8_t { kTimestamp, kCountBegin, kCountEnd };
-        hal::QuerySlot* slot = nullptr;
-        What what = What::kTimestamp;
-        uint32_t counter = 0;
-        size_t before = 0;  // records of the submission that come before it
-    };
     struct QueueState {
         std::optional<npu::QueueId> id;  // in the file
         bool begins_submission = false;
         Group before;  // the last barrier
         Group since;
-        // The submission that runs.
-        uint64_t base = 0;
-        std::vector<npu::Record> records;
-        size_t replayed = 0;  // records that the clock knows
-        std::vector<Owed> owed;
+        std::shared_ptr<ModelledSubmission> submission;  // that runs, where there is a machine
     };
     struct Signalled {
         const hal::Timeline* timeline = nullptr;
@@ -81,15 +70,14 @@ class CostRecorder final : public hal::WorkObserver {
     void Add(QueueState& state, npu::Record record);
     void Append(QueueState& state, npu::Record record);
     static void EndGroup(QueueState& state);
-    void Owe(QueueState& state, const Owed& owed);
-    void Replay(QueueState& state);
+    bool Owe(uint32_t queue, const OwedValue& owed);
 
     const NpuSettings settings_;
     std::mutex mutex_;
     std::map<uint32_t, QueueState> queues_;
     std::deque<Signalled> signalled_;
-    uint64_t clock_ = 0;  // cycles at which all work so far has ended
-    bool has_failed_ = false;
+    DispatchRecords dispatches_;
+    std::optional<ModelledClock> clock_;  // where there is a machine
 };
 
 }  // namespace fornax::driver

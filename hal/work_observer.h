@@ -49,6 +49,9 @@ class WorkObserver {
     virtual bool Count(uint32_t queue, QuerySlot& slot, uint32_t counter, bool begins) = 0;
     // Somebody may look at the queue's timestamps.
     virtual void Flush(uint32_t queue) = 0;
+    // The queue has nothing to do: does a part of what the observer left for such times. False:
+    // nothing is left.
+    virtual bool Idle(uint32_t queue) = 0;
     // Device::TimestampNow(); nothing: the device's own clock. From any thread.
     virtual std::optional<uint64_t> Now() = 0;
 };

@@ -77,6 +77,10 @@ void CommandProcessor::FlushObserver() {
     }
 }
 
+bool CommandProcessor::IdleObserver() {
+    return context_.observer != nullptr && context_.observer->Idle(context_.queue);
+}
+
 Status CommandProcessor::RunStream(const CommandStream& stream) {
     Scope scope{.resources = stream.resources(), .stream = &stream, .depth = 1};
     return RunPackets(scope);

@@ -47,6 +47,8 @@ class CommandProcessor {
     // For the observer: a submission begins; what it owes is seen from now on.
     void BeginSubmission();
     void FlushObserver();
+    // Nothing is to be done: gives the observer a moment. False: it needs none.
+    bool IdleObserver();
 
     // Whether it waits for somebody else: a timeline, an event or a query. For any thread.
     bool blocked() const { return blocked_.load(std::memory_order_relaxed); }

@@ -227,6 +227,8 @@ bool ModelQueue::WaitForWork() {
         return !ring_->Empty() || has_backlog_.load(std::memory_order_seq_cst) ||
                stop_.load(std::memory_order_seq_cst);
     };
+    while (!ready() && processor_->IdleObserver()) {
+    }
     if (ready()) {
         return !stop_.load(std::memory_order_seq_cst);
     }
