@@ -1,6 +1,7 @@
 """Samples of torch's own operator tests through Fornax, beside torch.
 
-    python3 opinfo.py [--every N] [--seed S] [--dtype float32 ...] [--ops REGEX] [--most N] [--gradients] [--verbose]
+    python3 opinfo.py [--every N --seed S | --part K/N] [--dtype float32 ...] [--ops REGEX] [--most N] [--gradients]
+                      [--verbose]
 
 Each sample is traced and handed to the backend, as torch.compile would; its results are compared with
 torch's, and those of 16 bits that differ with torch's of f32: they may be as far from them as torch's own. With --gradients,
@@ -8,16 +9,22 @@ gradients of inputs are compared too. A sample counts as of the device if no nod
 graphs was left to torch. Samples that cannot be traced,
 because what they do depends on data, and those that give other results each time are not counted. PYTHONPATH has the
 package, VK_DRIVER_FILES is the driver's manifest.
+
+A whole run can be made in parts, in several processes and at other times: `--part 0/10`, `--part 1/10`, ... `--part 9/10` with
+the same other options test each sample once, and the sums of their counts are those of the whole. A sample has the same
+values in each of them.
 """
 
 import argparse
 import collections
+import itertools
 import random
 import re
 import sys
 import time
 import warnings
 
+import numpy
 import torch
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
@@ -205,10 +212,21 @@ def run_sample(entry, sample):
     return "device", ""
 
 
+def part_of(text):
+    """(K, N) of "K/N"."""
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if match is None or not int(match[1]) < int(match[2]):
+        raise argparse.ArgumentTypeError(
+            f"a part is K/N, two whole numbers with K less than N, as 0/10 is the first of ten; it is {text!r}.")
+    return int(match[1]), int(match[2])
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--every", type=int, default=1, help="one of so many samples")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", type=int, help="one of so many samples by chance; by default all")
+    parser.add_argument("--seed", type=int, help="of --every")
+    parser.add_argument("--part", type=part_of, metavar="K/N",
+                        help="the samples whose running number, over all operators and types of the run, is K modulo N")
     parser.add_argument("--dtype", nargs="*", default=["float32"])
     parser.add_argument("--ops", default="", help="operators whose names match")
     parser.add_argument("--most", type=int, default=1 << 30, help="samples of an operator")
@@ -216,16 +234,33 @@ def parse():
     parser.add_argument("--gradients", action="store_true", help="with those of operators that have any")
     parser.add_argument("--least-device", type=float, default=0, help="the share of samples that must be of the device")
     parser.add_argument("--verbose", action="store_true")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.part is not None and not (options.every is options.seed is None):
+        parser.error("--part takes samples in their order, --every and --seed by chance: give one of them.")
+    options.every = 1 if options.every is None else options.every
+    if options.every < 1:
+        parser.error(f"--every is at least 1; it is {options.every}.")
+    return options
+
+
+def chooser(options):
+    """A function that says of one sample after the other whether the run has it."""
+    if options.part is not None:
+        part, parts = options.part
+        numbers = itertools.count()
+        return lambda: next(numbers) % parts == part
+    choose = random.Random(1 if options.seed is None else options.seed)
+    return lambda: choose.randrange(options.every) == 0
 
 
 def main():
     options = parse()
     warnings.filterwarnings("ignore")
-    choose = random.Random(options.seed)
+    is_chosen = chooser(options)
     counts = collections.Counter()
     reasons = collections.Counter()
     wrong = []
+    not_traced = 0
     start = time.monotonic()
     for dtype in (getattr(torch, name) for name in options.dtype):
         for operator in op_db:
@@ -233,13 +268,17 @@ def main():
                 continue
             if options.gradients and (not operator.supports_autograd or dtype not in operator.backward_dtypes):
                 continue
+            # Values are the same whatever was run before.
+            torch.manual_seed(1)
+            random.seed(1)
+            numpy.random.seed(1)
             try:
                 samples = list(operator.sample_inputs("cpu", dtype, requires_grad=options.gradients))
             except Exception:  # pylint: disable=broad-except
-                counts["no samples"] += 1
+                if options.part is None or is_chosen():
+                    counts["no samples"] += 1
                 continue
-            chosen = [(number, sample) for number, sample in enumerate(samples[:options.most])
-                      if choose.randrange(options.every) == 0]
+            chosen = [(number, sample) for number, sample in enumerate(samples[:options.most]) if is_chosen()]
             for number, sample in chosen:
                 if time.monotonic() - start > options.seconds:
                     break
@@ -251,6 +290,7 @@ def main():
                 except Exception as error:  # pylint: disable=broad-except
                     result, why = "error", f"{type(error).__name__}: {error}"
                 counts[result] += 1
+                not_traced += why.startswith("not traced")
                 if result in ("wrong", "error"):
                     wrong.append(name)
                     print(f"{result}: {name}: {why[:400]}", flush=True)
@@ -263,8 +303,9 @@ def main():
     for reason, count in reasons.most_common(40):
         print(f"{count:6} {reason}")
     share = counts["device"] / max(counted, 1)
-    print(f"{dict(counts)}: {counted} counted, {100 * share:.1f} % on the device, {len(wrong)} wrong, "
-          f"{time.monotonic() - start:.0f} s")
+    part = "" if options.part is None else f"part {options.part[0]}/{options.part[1]}: "
+    print(f"{part}{dict(counts)}: {counted} counted, {counts['device']} ({100 * share:.1f} %) on the device, "
+          f"{len(wrong)} wrong, {not_traced} not traced, {time.monotonic() - start:.0f} s")
     if wrong or counted == 0 or share < options.least_device:
         sys.exit(1)
 
