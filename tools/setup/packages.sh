@@ -14,7 +14,7 @@ readonly kPackages=(
     llvm-19-dev libzstd-dev zlib1g-dev libxml2-dev libz3-dev libfmt-dev libxxhash-dev libsodium-dev
     # Linked into the command, tests and benchmarks
     libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libonnx-dev libprotobuf-dev protobuf-compiler
-    libflatbuffers-dev flatbuffers-compiler libzip-dev libpng-dev libturbojpeg0-dev libgtest-dev libgmock-dev libbenchmark-dev
+    libflatbuffers-dev flatbuffers-compiler libminizip-dev libpng-dev libturbojpeg0-dev libgtest-dev libgmock-dev libbenchmark-dev
     # Programs in C for RISC-V without an operating system, and the machine that runs them in the tests
     gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc
     # A browser, in which the tests look at pages

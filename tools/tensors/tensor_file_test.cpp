@@ -89,6 +89,18 @@ TEST_F(TensorFile, ArchivesKeepNamesAndOrder) {
     EXPECT_TRUE(none->empty());
 }
 
+TEST_F(TensorFile, ArchivesAreTheSameWhenArraysAreAndHaveEachNameOnce) {
+    std::vector<NamedTensor> tensors = SomeTensors();
+    ASSERT_TRUE(WriteTensorFile(directory_ / "x.npz", tensors).ok());
+    ASSERT_TRUE(WriteTensorFile(directory_ / "y.npz", tensors).ok());
+    EXPECT_EQ(*ReadTextFile(directory_ / "x.npz", 1 << 20),
+              *ReadTextFile(directory_ / "y.npz", 1 << 20));
+    tensors[2].name = tensors[0].name;
+    const Status twice = WriteTensorFile(directory_ / "x.npz", tensors);
+    ASSERT_FALSE(twice.ok());
+    EXPECT_THAT(twice.error().message, HasSubstr("two arrays have the name"));
+}
+
 TEST_F(TensorFile, OtherFilesHoldOneTensor) {
     const Status written = WriteTensorFile(directory_ / "x.npy", SomeTensors());
     ASSERT_FALSE(written.ok());
