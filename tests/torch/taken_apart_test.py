@@ -99,6 +99,23 @@ class TakenApart(unittest.TestCase):
             torch._dynamo.reset()
             self.check(function, z)
 
+    def test_functions_of_complex_numbers(self):
+        z = torch.randn(3, 5, dtype=torch.complex128, generator=torch.Generator().manual_seed(3))
+        z[0, 0], z[0, 1], z[0, 2] = 0, -2, 3j  # at a branch point, on a cut and beside it
+        mask = torch.arange(5) > 2
+        functions = [torch.sqrt, lambda z: z[1:].log2(), lambda z: (z + 4).rsqrt(), lambda z: z ** 3, lambda z: z ** (0.3 + 1j),
+                     lambda z: 2.5 ** z, lambda z: z ** z.real, lambda z: z[0] ** -z.real[1].abs(), torch.sin, torch.cos, torch.sinh, torch.cosh,
+                     lambda z: torch.linalg.vector_norm(z, 3, 1), lambda z: torch.dist(z, z.flip(0)), torch.prod,
+                     lambda z: z.prod(1), lambda z: z[:, :0].prod(1), lambda z: z.cumprod(1), lambda z: z.var(1, correction=0),
+                     lambda z: torch.std_mean(z, 0), lambda z: torch.addcmul(z, z, z[1], value=2 - 1j),
+                     lambda z: torch.lerp(z, z[0], 0.25), lambda z: torch.baddbmm(z[0, 0], z[None], z.T[None], beta=1j, alpha=2),
+                     lambda z: z.logical_not(), lambda z: z.all(1), lambda z: torch.logical_xor(z, z.real),
+                     lambda z: z.masked_fill(mask, 1 - 3j), lambda z: torch.full_like(z, 2j), lambda z: z.masked_scatter(mask, z),
+                     lambda z: torch.zeros_like(z).copy_(z.real), lambda z: nn.functional.pad(z[None], (2, 1), mode="reflect")]
+        for function in functions:
+            torch._dynamo.reset()
+            self.check(function, z)
+
     def test_complex_numbers_in_parts(self):
         z = torch.randn(4, 4, dtype=torch.complex64)
         for function in (lambda z: torch.linalg.slogdet(z).logabsdet, torch.logdet, torch.linalg.pinv,

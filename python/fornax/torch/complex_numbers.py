@@ -10,7 +10,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from . import capture, decompositions
+from . import capture, complex_functions, decompositions
+from .complex_parts import Pair, pair, rule, view_as_complex
 from .sizes import Unsupported
 
 _library = torch.library.Library("fornax", "DEF")
@@ -40,18 +41,6 @@ def _dft_in_torch(x, dim, length, kind):
     return torch.view_as_real(result)
 
 
-class Pair:
-    def __init__(self, real, imaginary):
-        self.real, self.imaginary = real, imaginary
-
-    @property
-    def shape(self):
-        return self.real.shape
-
-    def each(self, function):
-        return Pair(function(self.real), function(self.imaginary))
-
-
 def is_complex(value):
     return isinstance(value, torch.Tensor) and value.dtype.is_complex
 
@@ -63,237 +52,6 @@ def has_complex(graph_module):
             if is_complex(part):
                 return True
     return False
-
-
-def _pair(value, like=None):
-    """Numbers and real tensors have no imaginary part."""
-    if isinstance(value, Pair):
-        return value
-    if isinstance(value, complex):
-        return Pair(value.real, value.imag)
-    return Pair(value, torch.zeros_like(value) if isinstance(value, torch.Tensor) else 0.0)
-
-
-def _is_real(value):
-    return not isinstance(value, (Pair, complex))
-
-
-_RULES = {}
-
-
-def _rule(*targets):
-    def register(function):
-        for target in targets:
-            _RULES[f"aten.{target}"] = function
-        return function
-
-    return register
-
-
-# --- Conversions ---
-
-
-@_rule("_to_copy.default")
-def _to_copy(x, dtype=None, **_):
-    if dtype is None:
-        return x
-    if dtype.is_complex:
-        part = dtype.to_real()
-        return _pair(x if isinstance(x, Pair) else x.to(part)).each(lambda value: value.to(part))
-    return x.real.to(dtype) if isinstance(x, Pair) else x.to(dtype)
-
-
-@_rule("complex.default")
-def _complex(real, imaginary):
-    real, imaginary = torch.broadcast_tensors(real, imaginary)
-    return Pair(real, imaginary)
-
-
-@_rule("view_as_real.default", "view_as_real_copy.default")
-def _view_as_real(x):
-    return torch.stack([x.real, x.imaginary], -1)
-
-
-@_rule("view_as_complex.default", "view_as_complex_copy.default")
-def _view_as_complex(x):
-    return Pair(x.select(-1, 0), x.select(-1, 1))
-
-
-@_rule("real.default")
-def _real(x):
-    return x.real
-
-
-@_rule("imag.default")
-def _imaginary(x):
-    return x.imaginary
-
-
-@_rule("_conj.default", "_conj_physical.default", "conj_physical.default", "_conj_copy.default")
-def _conjugate(x):
-    return Pair(x.real, -x.imaginary)
-
-
-@_rule("polar.default")
-def _polar(size, angle):
-    return Pair(size * angle.cos(), size * angle.sin())
-
-
-@_rule("full.default")
-def _full(size, value, dtype=None, **_):
-    part = dtype.to_real() if dtype is not None else torch.get_default_dtype()
-    value = complex(value)
-    return Pair(torch.full(size, value.real, dtype=part), torch.full(size, value.imag, dtype=part))
-
-
-@_rule("scalar_tensor.default")
-def _scalar_tensor(value, dtype=None, **_):
-    return _full((), value, dtype=dtype)
-
-
-def _like(value):
-    def rule(x, *_, dtype=None, **__):
-        part = (dtype or x.real.dtype if isinstance(x, Pair) else dtype)
-        part = part.to_real() if part.is_complex else part
-        base = x.real if isinstance(x, Pair) else x
-        made = torch.full_like(base, value, dtype=part)
-        return made if dtype is not None and not dtype.is_complex else Pair(made, torch.zeros_like(made))
-
-    return rule
-
-
-_rule("zeros_like.default", "empty_like.default")(_like(0))
-_rule("ones_like.default")(_like(1))
-
-
-# --- Arithmetic ---
-
-
-@_rule("add.Tensor", "add.Scalar")
-def _add(a, b, alpha=1):
-    a, b = _pair(a), _pair(b)
-    if isinstance(alpha, complex):
-        b = _multiply(b, alpha)
-        alpha = 1
-    return Pair(torch.add(a.real, b.real, alpha=alpha) if isinstance(a.real, torch.Tensor) else a.real + b.real * alpha,
-                torch.add(a.imaginary, b.imaginary, alpha=alpha) if isinstance(a.imaginary, torch.Tensor)
-                else a.imaginary + b.imaginary * alpha)
-
-
-@_rule("sub.Tensor", "sub.Scalar")
-def _subtract(a, b, alpha=1):
-    return _add(a, _multiply(b, -alpha) if isinstance(alpha, complex) else _negate(_scaled(b, alpha)))
-
-
-def _scaled(x, factor):
-    if factor == 1:
-        return x
-    return x.each(lambda value: value * factor) if isinstance(x, Pair) else x * factor
-
-
-@_rule("neg.default")
-def _negate(x):
-    return Pair(-x.real, -x.imaginary) if isinstance(x, Pair) else -x
-
-
-@_rule("mul.Tensor", "mul.Scalar")
-def _multiply(a, b):
-    if _is_real(b):
-        return a.each(lambda value: value * b)
-    if _is_real(a):
-        return _pair(b).each(lambda value: value * a)
-    a, b = _pair(a), _pair(b)
-    return Pair(a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real)
-
-
-@_rule("reciprocal.default")
-def _reciprocal(x):
-    # Scaled by the greater part, so that squares neither overflow nor vanish.
-    scale = torch.maximum(x.real.abs(), x.imaginary.abs())
-    real, imaginary = x.real / scale, x.imaginary / scale
-    size = (real * real + imaginary * imaginary) * scale
-    return Pair(real / size, -imaginary / size)
-
-
-@_rule("div.Tensor", "div.Scalar")
-def _divide(a, b):
-    if _is_real(b):
-        return a.each(lambda value: value / b)
-    if isinstance(b, complex):
-        return _multiply(a, 1 / b)
-    if _is_real(a):
-        return _reciprocal(b).each(lambda value: value * a)
-    scale = torch.maximum(b.real.abs(), b.imaginary.abs())
-    real, imaginary = b.real / scale, b.imaginary / scale
-    size = (real * real + imaginary * imaginary) * scale
-    a = _pair(a)
-    return Pair((a.real * real + a.imaginary * imaginary) / size, (a.imaginary * real - a.real * imaginary) / size)
-
-
-@_rule("abs.default")
-def _size(x):
-    greater = torch.maximum(x.real.abs(), x.imaginary.abs())
-    safe = torch.where((greater == 0) | torch.isinf(greater), 1.0, greater)
-    real, imaginary = x.real / safe, x.imaginary / safe
-    size = safe * torch.sqrt(real * real + imaginary * imaginary)
-    return torch.where(torch.isinf(greater), math.inf, size)
-
-
-@_rule("angle.default")
-def _angle(x):
-    return torch.atan2(x.imaginary, x.real)
-
-
-@_rule("exp.default")
-def _exp(x):
-    size = x.real.exp()
-    return Pair(size * x.imaginary.cos(), size * x.imaginary.sin())
-
-
-@_rule("sgn.default")
-def _sgn(x):
-    size = _size(x)
-    return x.each(lambda value: torch.where(size == 0, 0.0, value / size))
-
-
-@_rule("eq.Tensor", "eq.Scalar")
-def _equal(a, b):
-    a, b = _pair(a), _pair(b)
-    return (a.real == b.real) & (a.imaginary == b.imaginary)
-
-
-@_rule("ne.Tensor", "ne.Scalar")
-def _not_equal(a, b):
-    return ~_equal(a, b)
-
-
-@_rule("isnan.default")
-def _is_nan(x):
-    return torch.isnan(x.real) | torch.isnan(x.imaginary)
-
-
-@_rule("isinf.default")
-def _is_infinite(x):
-    return torch.isinf(x.real) | torch.isinf(x.imaginary)
-
-
-@_rule("where.self")
-def _where(condition, a, b):
-    a, b = _pair(a), _pair(b)
-    return Pair(torch.where(condition, a.real, b.real), torch.where(condition, a.imaginary, b.imaginary))
-
-
-@_rule("mm.default", "bmm.default")
-def _product(a, b):
-    a, b = _pair(a), _pair(b)
-    return Pair(a.real @ b.real - a.imaginary @ b.imaginary, a.real @ b.imaginary + a.imaginary @ b.real)
-
-
-@_rule("constant_pad_nd.default")
-def _pad(x, pad, value=0):
-    value = complex(value)
-    pad_each = torch.ops.aten.constant_pad_nd
-    return Pair(pad_each(x.real, pad, value.real), pad_each(x.imaginary, pad, value.imag))
 
 
 # Operators that only move elements, or add them up: the same for either part.
@@ -310,10 +68,12 @@ _EACH = {f"aten.{name}" for name in (
     "slice_copy.Tensor", "select_copy.int", "as_strided_copy.default", "transpose_copy.int", "t_copy.default",
     "unfold_copy.default", "alias_copy.default", "detach_copy.default", "squeeze_copy.default", "squeeze_copy.dim",
     "squeeze_copy.dims", "scatter.src", "scatter_add.default", "index_copy.default", "index_add.default",
-    "unfold_backward.default", "new_empty_strided.default", "copy.default",
+    "unfold_backward.default", "new_empty_strided.default", "masked_scatter.default", "as_strided_scatter.default",
+    "_unsafe_index.Tensor", "reflection_pad1d.default", "reflection_pad2d.default", "reflection_pad3d.default",
+    "replication_pad1d.default", "replication_pad2d.default", "replication_pad3d.default",
 )}
 # These see how a tensor lies in memory, which is not how its parts do.
-_BY_STRIDES = {"aten.as_strided.default", "aten.as_strided_copy.default"}
+_BY_STRIDES = {"aten.as_strided.default", "aten.as_strided_copy.default", "aten.as_strided_scatter.default"}
 # The same for either part of all operands of a list, and of results that are lists.
 _LISTS = {"aten.cat.default", "aten.stack.default"}
 _PARTS = {f"aten.{name}" for name in (
@@ -341,7 +101,7 @@ def _dft(x, dim, length, kind):
     return torch.ops.fornax.dft(x, dim, length, kind)
 
 
-@_rule("_fft_c2c.default")
+@rule("_fft_c2c.default")
 def _fft_c2c(x, dims, mode, forward):
     dims = [dim % len(x.shape) for dim in dims]
     if not dims:
@@ -349,19 +109,19 @@ def _fft_c2c(x, dims, mode, forward):
     value = torch.stack([x.real, x.imaginary], -1)
     for dim in dims:
         value = _dft(value, dim, x.shape[dim], _FORWARD if forward else _INVERSE)
-    return _view_as_complex(_normalised(value, _count(x.shape, dims), mode, not forward))
+    return view_as_complex(_normalised(value, _count(x.shape, dims), mode, not forward))
 
 
-@_rule("_fft_r2c.default")
+@rule("_fft_r2c.default")
 def _fft_r2c(x, dims, mode, onesided):
     dims = [dim % x.dim() for dim in dims]
     value = _dft(x.unsqueeze(-1), dims[-1], x.shape[dims[-1]], _FORWARD_HALF if onesided else _FORWARD)
     for dim in reversed(dims[:-1]):
         value = _dft(value, dim, x.shape[dim], _FORWARD)
-    return _view_as_complex(_normalised(value, _count(x.shape, dims), mode, False))
+    return view_as_complex(_normalised(value, _count(x.shape, dims), mode, False))
 
 
-@_rule("_fft_c2r.default")
+@rule("_fft_c2r.default")
 def _fft_c2r(x, dims, mode, last_dim_size):
     dims = [dim % len(x.shape) for dim in dims]
     value = torch.stack([x.real, x.imaginary], -1)
@@ -408,20 +168,20 @@ class _Splitter(torch.fx.Interpreter):
         name = str(target)
         if getattr(target, "__name__", "") == "getitem":
             return args[0][args[1]]
-        rule = _RULES.get(name)
-        if rule is not None:
-            return rule(*args, **kwargs)
+        function = complex_functions.RULES.get(name)
+        if function is not None:
+            return function(*args, **kwargs)
         if name in _BY_STRIDES:
             whole = capture.value_of(self._node.args[0])
             if not whole.is_contiguous() or whole.storage_offset() != 0:
                 raise Unsupported(f"{name} of complex numbers that do not lie in row-major order")
             # The parts of an argument lie beside each other.
-            args = (_pair(args[0]).each(lambda part: part.clone(memory_format=torch.contiguous_format)), *args[1:])
+            args = (pair(args[0]).each(lambda part: part.clone(memory_format=torch.contiguous_format)), *args[1:])
         if name in _EACH or name in _LISTS:
             if name in _LISTS:
-                args = ([_pair(item) for item in args[0]], *args[1:])
+                args = ([pair(item) for item in args[0]], *args[1:])
             elif not isinstance(args[0], Pair):
-                args = (_pair(args[0]), *args[1:])
+                args = (pair(args[0]), *args[1:])
             return Pair(target(*_part(args, False), **_part_of(kwargs, False)),
                         target(*_part(args, True), **_part_of(kwargs, True)))
         if name in _PARTS:
