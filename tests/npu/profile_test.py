@@ -260,6 +260,11 @@ class Trace(ProfileCase):
                 "track.id where track.name glob 'DRAM*'"))
             self.assertEqual(rows[0].bytes, self.profile["dram_read_bytes"] + self.profile["dram_written_bytes"])
             self.assertGreater(len(list(processor.query("select * from flow"))), 0)
+            problems = "select name, value from stats where severity in ('error', 'data_loss') and value > 0"
+            self.assertEqual([(row.name, row.value) for row in processor.query(problems)], [])
+            kernels = list(processor.query("select count(*) as n from slice join track on slice.track_id = track.id "
+                                           "where track.name glob 'kernels*'"))
+            self.assertEqual(kernels[0].n, self.profile["records"])
 
 
 def drawn(case, script, html):
