@@ -175,8 +175,10 @@ AssumptionCheck::Common AssumptionCheck::Compare(ir::ValueId value, const LaneFo
         }
         return llvm::ConstantVector::get(constants);
     };
+    // The first lane need not count, but whatever it has, those that do are compared with it.
     auto without_offset = [&](size_t lane) {
-        return b_.CreateSub(b_.CreateExtractElement(vector, lane), number(lanes.offsets[lane]));
+        Value* own = b_.CreateExtractElement(vector, lane);
+        return b_.CreateSub(source_.mask ? b_.CreateFreeze(own) : own, number(lanes.offsets[lane]));
     };
     Common common{without_offset(0)};
     Value* wanted = numbers(lanes.offsets);
@@ -196,7 +198,11 @@ AssumptionCheck::Common AssumptionCheck::Compare(ir::ValueId value, const LaneFo
         wanted = b_.CreateAdd(wanted, b_.CreateMul(strides, numbers(lanes.rows)));
     }
     wanted = b_.CreateAdd(b_.CreateVectorSplat(count, common.base), wanted);
-    Value* bits = b_.CreateBitCast(b_.CreateICmpEQ(vector, wanted), b_.getIntNTy(count));
+    Value* equal = b_.CreateICmpEQ(vector, wanted);
+    if (source_.mask) {
+        equal = b_.CreateOr(b_.CreateFreeze(equal), b_.CreateNot(source_.mask));
+    }
+    Value* bits = b_.CreateBitCast(equal, b_.getIntNTy(count));
     Require(b_.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType())));
     common.base = b_.CreateBitCast(common.base, own_type);
     return common;

@@ -33,6 +33,8 @@ class AssumptionCheck {
         llvm::function_ref<llvm::Value*(ir::ValueId)> scalar;
         // A lane each.
         llvm::function_ref<llvm::Value*(ir::ValueId)> vector;
+        // The lanes that count, or null for all; the others' values may be anything.
+        llvm::Value* mask = nullptr;
     };
 
     AssumptionCheck(const ir::Kernel& kernel,

@@ -111,7 +111,8 @@ class AccessEmitter : FunctionPart {
     llvm::Value* PatternHolds(const MemoryRegion& region,
                               SpeculatedPattern& pattern,
                               ir::ValueId offset,
-                              uint64_t bytes);
+                              uint64_t bytes,
+                              bool is_store);
     bool IsStreamed(const SpeculatedPattern& pattern, ir::ValueId offset, uint64_t bytes);
 
     MemoryCode& memory_;

@@ -34,23 +34,39 @@ std::optional<SpeculatedPattern> AccessEmitter::SpeculatePattern(ir::ValueId off
     return pattern;
 }
 
-// All lanes are there, their offsets have the pattern, none wraps, and all of it lies inside.
-// `bytes`: what a lane touches.
+// The active lanes' offsets have the pattern, none wraps, and all of it lies inside, what lanes
+// touch that are not active included. `bytes`: what a lane touches.
 Value* AccessEmitter::PatternHolds(const MemoryRegion& region,
                                    SpeculatedPattern& pattern,
                                    ir::ValueId offset,
-                                   uint64_t bytes) {
+                                   uint64_t bytes,
+                                   bool is_store) {
+    // Loads for other lanes do no harm inside of a buffer. Of an address nothing is known but that
+    // active lanes may use it.
+    const bool all_active = code_.mask && (is_store || region.is_global);
+    const bool inside = region.bounds != Bounds::kTrusted || (code_.mask && !all_active);
+    // Active lanes are inside of memory that is trusted, which saves a loop all tests of its end
+    // (version_loops.h).
+    const bool in_loop = std::ranges::any_of(code_.constructs, [&](const Construct& around) {
+        return kernel_.inst(around.inst).op == ir::Op::kLoop;
+    });
+    const auto in_bounds = [&](Value* at, uint64_t span) {
+        Value* holds = memory_.InBounds(region, at, span);
+        return region.bounds == Bounds::kTrusted && in_loop
+                   ? builder_.CreateOr(code_.AllActive(), holds)
+                   : holds;
+    };
     const auto is_here = [&](ir::ValueId value) { return values_.IsHere(value); };
     const auto scalar = [&](ir::ValueId value) { return values_.Raw(value); };
     const auto vector = [&](ir::ValueId value) { return values_.Vector(value); };
     AssumptionCheck check(kernel_, shapes_.get(), pattern.lanes, builder_,
-                          {is_here, scalar, vector});
+                          {is_here, scalar, vector, all_active ? nullptr : code_.mask});
     Value* base = check.Base(offset);
     pattern.stride = check.Stride(offset);
     llvm::Type* type = base->getType();
     pattern.base = builder_.CreateAdd(base, llvm::ConstantInt::getSigned(type, pattern.lowest));
     Value* all = check.Holds();
-    if (code_.mask) {
+    if (all_active) {
         all = builder_.CreateAnd(all, code_.AllActive());
     }
     const int64_t farthest = *std::ranges::max_element(pattern.shape.offsets);
@@ -64,15 +80,15 @@ Value* AccessEmitter::PatternHolds(const MemoryRegion& region,
                                          llvm::ConstantInt::getSigned(i64, rows));
         last = builder_.CreateAdd(last, builder_.CreateZExt(pattern.base, i64));
         all = builder_.CreateAnd(all, builder_.CreateICmpULE(last, builder_.getInt64(highest)));
-        if (region.bounds != Bounds::kTrusted) {
-            all = builder_.CreateAnd(all, memory_.InBounds(region, last, span));
+        if (inside) {
+            all = builder_.CreateAnd(all, in_bounds(last, span));
         }
         return all;
     }
     all = builder_.CreateAnd(
         all, builder_.CreateICmpULE(pattern.base, llvm::ConstantInt::get(type, highest)));
-    if (region.bounds != Bounds::kTrusted) {
-        all = builder_.CreateAnd(all, memory_.InBounds(region, pattern.base, span));
+    if (inside) {
+        all = builder_.CreateAnd(all, in_bounds(pattern.base, span));
     }
     return all;
 }
@@ -98,7 +114,8 @@ bool AccessEmitter::IsStreamed(const SpeculatedPattern& pattern,
     return 2 * taken > static_cast<uint64_t>(firsts.back()) + bytes;
 }
 
-// Where the pattern is tested, all lanes are active and inside.
+// Where the pattern is tested, all lanes are inside, and what others than the active ones load is
+// not looked at.
 bool AccessEmitter::LoadSpeculated(const MemoryRegion& region,
                                    ir::ValueId offset_id,
                                    llvm::Type* type,
@@ -123,7 +140,7 @@ bool AccessEmitter::LoadSpeculated(const MemoryRegion& region,
     }
     const auto offsets = [&] { return values_.Vector(offset_id); };
     recorder_.Speculation([&] { return pattern->lanes.Text(offset_id); });
-    Value* holds = PatternHolds(region, *pattern, offset_id, bytes);
+    Value* holds = PatternHolds(region, *pattern, offset_id, bytes, false);
     const Offset offset{
         .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
     results = memory_.PackedEitherWay(
@@ -153,7 +170,7 @@ bool AccessEmitter::StoreSpeculated(const MemoryRegion& region,
     const auto offsets = [&] { return values_.Vector(offset_id); };
     recorder_.Speculation([&] { return pattern->lanes.Text(offset_id); });
     Value* holds = PatternHolds(region, *pattern, offset_id,
-                                type->getPrimitiveSizeInBits() / 8 * values.size());
+                                type->getPrimitiveSizeInBits() / 8 * values.size(), true);
     const Offset offset{
         .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
     memory_.EitherWay(

@@ -64,6 +64,7 @@ class Plan {
   private:
     void FindPath();
     bool Prove(Recurrences& recurrences, const Wanted& wanted);
+    bool ProveEither(Recurrences& recurrences, const Wanted& first, const Wanted& second);
     bool ProveComparison(Recurrences& recurrences,
                          llvm::ICmpInst& compare,
                          CmpInst::Predicate predicate);
@@ -255,6 +256,12 @@ bool Plan::Prove(Recurrences& recurrences, const Wanted& wanted) {
                                     match::m_LogicalOr(match::m_Value(a), match::m_Value(b)))) {
         return Prove(recurrences, {a, wanted.value}) && Prove(recurrences, {b, wanted.value});
     }
+    if (wanted.value ? match::match(wanted.condition,
+                                    match::m_LogicalOr(match::m_Value(a), match::m_Value(b)))
+                     : match::match(wanted.condition,
+                                    match::m_LogicalAnd(match::m_Value(a), match::m_Value(b)))) {
+        return ProveEither(recurrences, {a, wanted.value}, {b, wanted.value});
+    }
     auto* inst = llvm::dyn_cast<Instruction>(wanted.condition);
     if (!inst || !loop_.contains(inst)) {
         before_.push_back(wanted.value ? wanted.condition
@@ -269,6 +276,23 @@ bool Plan::Prove(Recurrences& recurrences, const Wanted& wanted) {
         }
     }
     return TestEachIteration(wanted);
+}
+
+// One of two is enough: one that other branches test in each iteration as well, if there is one.
+bool Plan::ProveEither(Recurrences& recurrences, const Wanted& first, const Wanted& second) {
+    if (TestEachIteration(first) || TestEachIteration(second)) {
+        return true;
+    }
+    const size_t before = before_.size();
+    const size_t limits = limits_.size();
+    const size_t each_iteration = each_iteration_.size();
+    if (Prove(recurrences, first)) {
+        return true;
+    }
+    before_.truncate(before);
+    limits_.truncate(limits);
+    each_iteration_.truncate(each_iteration);
+    return Prove(recurrences, second);
 }
 
 bool Plan::ProveComparison(Recurrences& recurrences,

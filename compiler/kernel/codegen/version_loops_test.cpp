@@ -3,6 +3,8 @@
 // leaving.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "compiler/kernel/codegen/kernel_harness.h"
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
 
@@ -113,28 +115,44 @@ std::vector<uint32_t> Expected(const Case& at, const std::vector<uint32_t>& in) 
     return results;
 }
 
+constexpr char kAttributes[] = "workgroup_size(64, 1, 1) push_constants(16)";
+
+// Without robust access nothing may be outside.
+bool ReadsOutside(const Case& at, size_t bytes) {
+    const uint64_t columns = uint64_t{64} * (at.turns + at.more) + at.start + at.far;
+    return columns / 8 * 18 + 18 > bytes;
+}
+
 TEST(VersionLoops, TurnsThatPassTheTestsAndOthers) {
-    const ir::Kernel kernel =
-        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(16) robust", kPrologue, kBody);
     const std::vector<uint32_t> in = Counting(200, 0x01020304);
-    for (const Case& at : kCases) {
-        SCOPED_TRACE(at.what);
-        const std::vector<uint32_t> wanted = Expected(at, in);
-        ForEachWidth(kernel, {in, std::vector<uint32_t>(64, 7)},
-                     {.push_constants = {at.start, at.turns, at.more, at.far}},
-                     [&](const Buffers& results) { ASSERT_EQ(results[1], wanted); });
+    for (const char* robust : {"", " robust"}) {
+        const ir::Kernel kernel =
+            TwoBufferKernel(std::string(kAttributes) + robust, kPrologue, kBody);
+        for (const Case& at : kCases) {
+            if (!*robust && ReadsOutside(at, in.size() * 4)) {
+                continue;
+            }
+            SCOPED_TRACE(testing::Message() << at.what << robust);
+            const std::vector<uint32_t> wanted = Expected(at, in);
+            ForEachWidth(kernel, {in, std::vector<uint32_t>(64, 7)},
+                         {.push_constants = {at.start, at.turns, at.more, at.far}},
+                         [&](const Buffers& results) { ASSERT_EQ(results[1], wanted); });
+        }
     }
 }
 
-// Else the test above says nothing.
+// Else the test above says nothing. Lanes that have left cost the loop no tests of the buffer's
+// end, which memory without robust access has none of.
 TEST(VersionLoops, ALoopOfSpeculatedLoadsHasTwoVersions) {
-    const ir::Kernel kernel =
-        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(16) robust", kPrologue, kBody);
-    for (const uint32_t lanes : {32u, 64u}) {
-        const Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes);
-        ASSERT_TRUE(native.ok());
-        EXPECT_NE(native->optimized_llvm_ir().find("iteration.versioned"), std::string::npos)
-            << lanes;
+    for (const char* robust : {"", " robust"}) {
+        const ir::Kernel kernel =
+            TwoBufferKernel(std::string(kAttributes) + robust, kPrologue, kBody);
+        for (const uint32_t lanes : {32u, 64u}) {
+            const Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes);
+            ASSERT_TRUE(native.ok());
+            EXPECT_NE(native->optimized_llvm_ir().find("iteration.versioned"), std::string::npos)
+                << lanes << robust;
+        }
     }
 }
 
