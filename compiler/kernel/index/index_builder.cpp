@@ -383,8 +383,8 @@ IndexExpr IndexBuilder::OfExtreme(const ir::Instruction& inst) {
 }
 
 // What a value depends on that is not looked into.
-// A construct's results follow from what goes into it and from what leaves it; a loop's parameters
-// from what they begin with, because loops add the same in all workgroups.
+// Each of a construct's results follows from the condition and from what leaves it as that result;
+// a loop's parameters from what they begin with, because loops add the same in all workgroups.
 void IndexBuilder::FindWorkgroupAxes(ir::BlockId block) {
     for (const ir::InstId id : kernel_.block(block).insts) {
         const ir::Instruction& inst = kernel_.inst(id);
@@ -392,43 +392,45 @@ void IndexBuilder::FindWorkgroupAxes(ir::BlockId block) {
         if (inst.op == Op::kBuiltin) {
             axes = WorkgroupAxis(static_cast<ir::BuiltinId>(inst.imm));
         }
-        for (const ir::ValueId operand : inst.operands) {
-            axes |= workgroup_axes_[operand.index];
-        }
         if (inst.op == Op::kLoop) {
             const std::vector<ir::ValueId>& params = kernel_.block(inst.blocks[0]).params;
             for (size_t i = 0; i < params.size(); ++i) {
                 workgroup_axes_[params[i].index] = workgroup_axes_[inst.operands[i].index];
             }
-        }
-        for (const ir::BlockId child : inst.blocks) {
-            FindWorkgroupAxes(child);
-            axes |= WorkgroupAxesLeaving(child);
-        }
-        for (const ir::ValueId result : inst.results) {
-            workgroup_axes_[result.index] = axes;
-        }
-    }
-}
-
-// The axes of what the block, and what is in it, gives to constructs around.
-uint8_t IndexBuilder::WorkgroupAxesLeaving(ir::BlockId block) const {
-    uint8_t axes = 0;
-    for (const ir::InstId id : kernel_.block(block).insts) {
-        const ir::Instruction& inst = kernel_.inst(id);
-        if (ir::HasProperty(inst.op, ir::kTerminator)) {
+        } else {
             for (const ir::ValueId operand : inst.operands) {
                 axes |= workgroup_axes_[operand.index];
             }
         }
+        for (const ir::ValueId result : inst.results) {
+            workgroup_axes_[result.index] = axes;
+        }
         for (const ir::BlockId child : inst.blocks) {
-            axes |= WorkgroupAxesLeaving(child);
+            FindWorkgroupAxes(child);
+            AddWorkgroupAxesLeaving(child, id, true);
         }
     }
-    return axes;
 }
 
-uint8_t IndexBuilder::AxesOf(const ir::Instruction* inst) {
+// To the construct's results the axes of what the block, which is one of its own if `is_child`, and
+// what is in it give it.
+void IndexBuilder::AddWorkgroupAxesLeaving(ir::BlockId block, ir::InstId construct, bool is_child) {
+    for (const ir::InstId id : kernel_.block(block).insts) {
+        const ir::Instruction& inst = kernel_.inst(id);
+        if ((inst.op == Op::kExit && inst.target == construct) ||
+            (inst.op == Op::kYield && is_child)) {
+            const std::vector<ir::ValueId>& results = kernel_.inst(construct).results;
+            for (size_t i = 0; i < std::min(results.size(), inst.operands.size()); ++i) {
+                workgroup_axes_[results[i].index] |= workgroup_axes_[inst.operands[i].index];
+            }
+        }
+        for (const ir::BlockId child : inst.blocks) {
+            AddWorkgroupAxesLeaving(child, construct, false);
+        }
+    }
+}
+
+uint8_t IndexBuilder::AxesOf(ir::ValueId value, const ir::Instruction* inst) {
     const bool reads = inst && ir::HasProperty(inst->op, ir::kReadsMemory) &&
                        !ir::HasProperty(inst->op, ir::kWritesMemory | ir::kConvergent) &&
                        inst->op != Op::kLoadLocal;
@@ -438,7 +440,7 @@ uint8_t IndexBuilder::AxesOf(const ir::Instruction* inst) {
             workgroup_axes_.resize(kernel_.num_values());
             FindWorkgroupAxes(kernel_.body);
         }
-        return (kAllAxes & ~kWorkgroupAxes) | workgroup_axes_[inst->results[0].index];
+        return (kAllAxes & ~kWorkgroupAxes) | workgroup_axes_[value.index];
     }
     if (!reads && !pure) {
         return kAllAxes;
@@ -472,7 +474,7 @@ uint32_t IndexBuilder::ZerosOf(const ir::Instruction* inst) {
 
 IndexExpr IndexBuilder::Symbol(ir::ValueId value) {
     const ir::Instruction* inst = kernel_.Definition(value);
-    IndexSymbol symbol{.number = value.index, .axes = AxesOf(inst)};
+    IndexSymbol symbol{.number = value.index, .axes = AxesOf(value, inst)};
     if (ir::IsInteger(kernel_.type(value))) {
         auto bound = [&](size_t i) -> uint64_t {
             return static_cast<uint64_t>(RangeOf(inst->operands[i]).high);

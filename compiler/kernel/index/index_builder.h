@@ -90,8 +90,8 @@ class IndexBuilder {
     IndexExpr Masked(IndexExpr exact, uint64_t mask, uint32_t bits);
     IndexExpr Symbol(ir::ValueId value);
     void FindWorkgroupAxes(ir::BlockId block);
-    uint8_t WorkgroupAxesLeaving(ir::BlockId block) const;
-    uint8_t AxesOf(const ir::Instruction* inst);
+    void AddWorkgroupAxesLeaving(ir::BlockId block, ir::InstId construct, bool is_child);
+    uint8_t AxesOf(ir::ValueId value, const ir::Instruction* inst);
     uint32_t ZerosOf(const ir::Instruction* inst);
     IndexExpr UnsignedOf(IndexExpr expr, uint32_t bits);
     IndexExpr SignedOf(IndexExpr expr, uint32_t bits);

@@ -210,6 +210,28 @@ TEST(IndexBuilder, AlikeWorkgroups) {
     EXPECT_FALSE(index.AlongWorkgroupX(stored).valid());
 }
 
+// A loop that sums up what is its workgroup's own gives back its counter, too, which is the same in
+// all workgroups, and so is what a branch makes of that.
+TEST(IndexBuilder, ResultsOfAConstructDifferByWorkgroupEachForItself) {
+    const ir::Kernel kernel = Parsed(
+        "%count:i32, %sum:i32 = loop @0 (%i:i32 = %c0, %t:i32 = %group) {\n"
+        " %done:bool = ult %n, %i if %done { exit @0 %i, %t } else { yield }\n"
+        " %next:i32 = iadd %i, %c1 %more:i32 = iadd %t, %group\n"
+        " continue @0 %next, %more } continuing (%p:i32, %q:i32) { next %p, %q }\n"
+        "%c:bool = ult %count, %n\n"
+        "%a:i32, %d:i32 = if %c { yield %count, %sum } else { yield %n, %n }\n" +
+        Store("%count, %sum, %a, %d"));
+    const auto values = StoredValues(kernel);
+    IndexBuilder hints(kernel, {.alike_workgroups = true});
+    const auto differs = [&](ir::ValueId value) {
+        return (hints.algebra().axes(hints.Of(value)) & kWorkgroupXAxis) != 0;
+    };
+    EXPECT_FALSE(differs(values[0]));
+    EXPECT_TRUE(differs(values[1]));
+    EXPECT_FALSE(differs(values[2]));
+    EXPECT_TRUE(differs(values[3]));
+}
+
 // The first two workgroups along x: a remainder does not wrap, and what other numbers than theirs
 // decide in a branch is the same.
 TEST(IndexBuilder, TheFirstWorkgroups) {
