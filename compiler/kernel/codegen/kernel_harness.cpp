@@ -52,6 +52,10 @@ Result<RunnableKernel> RunnableKernel::Create(const ir::Kernel& kernel,
     FORNAX_RETURN_IF_ERROR(OptimizeModule(module, *machine));
     llvm::raw_string_ostream optimized(native.optimized_llvm_ir_);
     module.print(optimized, nullptr);
+    if (llvm::verifyModule(module, &why)) {
+        return Error{ErrorCode::kInternal,
+                     "Optimized LLVM IR is broken: " + broken + native.optimized_llvm_ir_};
+    }
     FORNAX_ASSIGN_OR_RETURN(std::vector<uint8_t> object, EmitObject(module, *machine));
     FORNAX_ASSIGN_OR_RETURN(native.object_, LoadedObject::Load(object, kSymbol));
     return native;
