@@ -1,6 +1,7 @@
 // The pass pipeline of jit.h.
 #include "compiler/kernel/codegen/jit.h"
 
+#include "compiler/kernel/codegen/casts_before_shuffles.h"
 #include "compiler/kernel/codegen/cheap_floats.h"
 #include "compiler/kernel/codegen/contract.h"
 #include "compiler/kernel/codegen/promote_slots.h"
@@ -187,6 +188,7 @@ Status OptimizeModule(llvm::Module& module,
             passes.addPass(VersionLoopsPass());
             passes.addPass(ReciprocalsPass());
         }
+        passes.addPass(CastsBeforeShufflesPass());
         passes.addPass(KeepNanPass());
         passes.addPass(RoundingCastsPass());
         passes.addPass(FieldsPass());

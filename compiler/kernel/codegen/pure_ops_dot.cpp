@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 
@@ -31,11 +32,16 @@ class DotEmitter {
     }
     // sum + unsigned bytes * signed bytes.
     llvm::Value* DotUnsignedSigned(llvm::Value* sum, llvm::Value* u, llvm::Value* s) {
-        const llvm::Intrinsic::ID id = bits_ == 512   ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
-                                       : bits_ == 256 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
-                                                      : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
-        return b_.CreateIntrinsic(id, {}, {sum, u, s});
+        return b_.CreateIntrinsic(Intrinsic(), {}, {sum, u, s});
     }
+    llvm::Intrinsic::ID Intrinsic() const {
+        return bits_ == 512   ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+               : bits_ == 256 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                              : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+    }
+    llvm::Value* TakenOff(llvm::Value* sum) const;
+    static constexpr uint32_t kHighBits = 0x80808080;
+
     bool HighBitsAreClear(const llvm::Value* bytes) const;
     llvm::Value* ByVnni(llvm::Value* a, llvm::Value* b, llvm::Value* sum);
     llvm::Value* ByPairs(llvm::Value* a, llvm::Value* b, llvm::Value* sum);
@@ -52,10 +58,22 @@ bool DotEmitter::HighBitsAreClear(const llvm::Value* bytes) const {
     return llvm::MaskedValueIsZero(bytes, llvm::APInt(32, 0x80808080), layout);
 }
 
+// What another product of signed bytes has taken off this sum; null if it is none.
+llvm::Value* DotEmitter::TakenOff(llvm::Value* sum) const {
+    auto* difference = llvm::dyn_cast<llvm::BinaryOperator>(sum);
+    if (!difference || difference->getOpcode() != llvm::Instruction::Sub) {
+        return nullptr;
+    }
+    auto* product = llvm::dyn_cast<llvm::IntrinsicInst>(difference->getOperand(1));
+    const bool found = product && product->getIntrinsicID() == Intrinsic() &&
+                       product->getArgOperand(1) == Splat(sum, kHighBits);
+    return found ? product : nullptr;
+}
+
 // The instruction takes unsigned bytes times signed ones: others are moved by 128, and the products
 // of what they were moved by taken off again.
 llvm::Value* DotEmitter::ByVnni(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
-    llvm::Value* high_bits = Splat(a, 0x80808080);
+    llvm::Value* high_bits = Splat(a, kHighBits);
     llvm::Value* zero = Splat(a, 0);
     if (signed_a_ && !signed_b_) {
         return DotUnsignedSigned(sum, b, a);
@@ -68,8 +86,14 @@ llvm::Value* DotEmitter::ByVnni(llvm::Value* a, llvm::Value* b, llvm::Value* sum
         return DotUnsignedSigned(sum, b, a);
     }
     if (signed_a_) {
+        // In a chain of sums all of that is taken off at its end.
+        llvm::Value* taken_off = zero;
+        if (llvm::Value* before = TakenOff(sum)) {
+            taken_off = before;
+            sum = llvm::cast<llvm::Instruction>(sum)->getOperand(0);
+        }
         llvm::Value* moved = DotUnsignedSigned(sum, b_.CreateXor(a, high_bits), b);
-        return b_.CreateSub(moved, DotUnsignedSigned(zero, high_bits, b));
+        return b_.CreateSub(moved, DotUnsignedSigned(taken_off, high_bits, b));
     }
     llvm::Value* moved = DotUnsignedSigned(sum, a, b_.CreateXor(b, high_bits));
     llvm::Value* bytes = DotUnsignedSigned(zero, a, Splat(a, 0x01010101));
@@ -116,6 +140,20 @@ llvm::Value* Part(llvm::IRBuilderBase& builder,
                   llvm::Value* vector,
                   unsigned first,
                   unsigned count) {
+    // One that was just joined has it.
+    auto* joined = llvm::dyn_cast<llvm::ShuffleVectorInst>(vector);
+    if (joined && joined->isConcat()) {
+        llvm::Value* half = joined->getOperand(0);
+        const auto half_width =
+            llvm::cast<llvm::FixedVectorType>(half->getType())->getNumElements();
+        if (half_width == count && first % count == 0) {
+            return joined->getOperand(first == 0 ? 0 : 1);
+        }
+        if (half_width > count) {
+            return Part(builder, joined->getOperand(first < half_width ? 0 : 1), first % half_width,
+                        count);
+        }
+    }
     const auto width = llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
     llvm::SmallVector<int, 64> pick;
     for (unsigned i = 0; i < count; ++i) {

@@ -23,6 +23,12 @@ uint64_t ElementBytes(const llvm::Type* type) {
     return type->getScalarSizeInBits() / 8;
 }
 
+// Halves of registers that make up whole ones.
+bool JoinsToRegisters(llvm::ArrayRef<Value*> parts, unsigned width) {
+    return parts.size() % 2 == 0 &&
+           std::ranges::all_of(parts, [&](const Value* part) { return 2 * Width(part) == width; });
+}
+
 bool IsIdentity(llvm::ArrayRef<int> pick) {
     for (size_t i = 0; i < pick.size(); ++i) {
         if (pick[i] >= 0 && pick[i] != static_cast<int>(i)) {
@@ -40,6 +46,15 @@ std::vector<Value*> PermuteToRegisters(llvm::IRBuilderBase& b,
                                        llvm::ArrayRef<int> pick) {
     const uint32_t bits = parts[0]->getType()->getScalarSizeInBits();
     const unsigned width = std::max(1u, vector_bits / bits);
+    // Short parts fill registers first: loading the second half of one is an instruction.
+    Values registers_of_parts;
+    if (JoinsToRegisters(parts, width)) {
+        const unsigned joined = width / Width(parts[0]);
+        for (size_t i = 0; i < parts.size(); i += joined) {
+            registers_of_parts.push_back(JoinAll(b, parts.slice(i, joined)));
+        }
+        parts = registers_of_parts;
+    }
 
     // Every part in pieces of one register.
     struct Piece {
