@@ -99,6 +99,11 @@ void ImportDiv(Node& node) {
     }
 }
 
+void ImportSquare(Node& node) {
+    const Val x = node.As("self", ComputeFor(node));
+    node.Out(x * x);
+}
+
 void ImportFloorDivide(Node& node) {
     const ElementType type = ComputeFor(node);
     node.Out(map::FloorDiv(node.As("self", type), node.As("other", type)));
@@ -348,10 +353,12 @@ constexpr OperatorEntry kOperators[] = {
     {"sin.default", Unary<ScalarFunction::kSin>},
     {"sinh.default", Unary<ScalarFunction::kSinh>},
     {"sqrt.default", Unary<ScalarFunction::kSqrt>},
+    {"square.default", ImportSquare},
     {"sub.Scalar", ImportSub},
     {"sub.Tensor", ImportSub},
     {"tan.default", Unary<ScalarFunction::kTan>},
     {"tanh.default", Unary<ScalarFunction::kTanh>},
+    {"true_divide.Tensor", ImportDiv},
     {"trunc.default", Rounding<ScalarFunction::kTrunc>},
     {"where.ScalarOther", ImportWhere},
     {"where.ScalarSelf", ImportWhere},

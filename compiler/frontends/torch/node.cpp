@@ -293,6 +293,9 @@ double Node::ReadFloat(std::string_view name, const stored::Argument& argument) 
     if (KindOf(argument) == ArgumentKind::kFloat) {
         return argument.number();
     }
+    if (KindOf(argument) == ArgumentKind::kValue) {
+        FailUnsupported(fmt::format("its argument {} is a number that a run computes", name));
+    }
     return static_cast<double>(builder_.sizes().Fix(ReadSize(name, argument)));
 }
 

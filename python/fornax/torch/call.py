@@ -30,6 +30,10 @@ def _strided(tensor, size, stride):
     return torch.empty_strided(size, stride, dtype=tensor.dtype).copy_(tensor)
 
 
+def _number(value):
+    return torch.scalar_tensor(value, dtype=torch.float64)
+
+
 def _changed(tensors):
     """Tells autograd that tensors were written to."""
     for tensor in tensors:
@@ -41,12 +45,13 @@ class Layout:
     """How a call's arguments become the inputs of a file, and its outputs results.
 
     bindings: (symbol, factor, argument, axis) of each symbol; without an axis the argument is the number.
-    inputs: places of arguments, each with the order of its axes that the file has, or None.
+    inputs: places of arguments, each with the order of its axes that the file has, None, or "number" for one that is no tensor.
     states, copied: places of arguments: those that change in place, and those that hold the last outputs after a call.
     free: places of numbers that choose the session.
     outputs: (dtype, sizes, strides or None, order or None) of each output of the file. With strides the result is a copy, with
         an order a view in it.
-    results: ("output", number), ("argument", place), ("size", expression) or ("constant", value).
+    results: ("output", number), ("number", number of an output without dimensions, as a number of Python), ("argument", place),
+        ("size", expression) or ("constant", value).
     is_list: whether results are a list, or the only one.
     """
 
@@ -69,7 +74,8 @@ class Layout:
             yield f"o{i} = empty({_tuple(size)}, {_tuple(_row_major(shape, names, others))}, d{i})"
         key = _tuple([f"int(arguments[{place}])" for place in self.free])
         run = f"session_for({key})" if self.free else "run"
-        inputs = ", ".join(f"arguments[{place}]" + ("" if order is None else f".permute({order})")
+        inputs = ", ".join(f"number(arguments[{place}])" if order == "number" else
+                           f"arguments[{place}]" + ("" if order is None else f".permute({order})")
                            for place, order in self.inputs)
         states = ", ".join(f"arguments[{place}]" for place in self.states)
         outputs = ", ".join(f"o{i}" for i in range(len(self.outputs)))
@@ -90,6 +96,8 @@ class Layout:
         for i, (kind, value) in enumerate(self.results):
             if kind == "output":
                 results.append(f"o{value}")
+            elif kind == "number":
+                results.append(f"o{value}.item()")
             elif kind == "argument":
                 results.append(f"arguments[{value}]")
             elif kind == "size":
@@ -102,7 +110,7 @@ class Layout:
     def function(self, run, session_for):
         """call(arguments): `run` is that of the only session, `session_for(numbers)` gives it where numbers choose."""
         known = {"run": run, "session_for": session_for, "empty": getattr(
-            torch._C._dynamo.guards, "_empty_strided_cpu", _empty), "strided": _strided, "changed": _changed,
+            torch._C._dynamo.guards, "_empty_strided_cpu", _empty), "strided": _strided, "changed": _changed, "number": _number,
             "evaluate": sizes.evaluate, "others": []}
         source = "def call(arguments):\n" + "".join(f"    {line}\n" for line in self._lines(known))
         exec(compile(source, "<fornax.torch>", "exec"), known)

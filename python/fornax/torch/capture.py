@@ -5,7 +5,7 @@ import re
 
 import torch
 
-from . import graph_file, orders, sizes
+from . import floats, graph_file, orders, sizes
 from .graph_file import argument
 from .sizes import Unsupported
 
@@ -68,6 +68,7 @@ class Writer:
         self.weight_nodes = []  # the placeholder or constant that each weight of the file is
         self.problems = {}  # nodes that the file cannot say: why
         self._values = {}  # tensors by node
+        self._floats = floats.Floats(self)
         placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
         tensors = [value_of(node) for node in placeholders
                    if isinstance(value_of(node), torch.Tensor) and node.name not in self._weights]
@@ -75,10 +76,12 @@ class Writer:
                  if isinstance(value, (torch.Tensor, torch.SymInt))]
         self._shape_env = sizes.shape_env_of(every)
         self.open_symbols = sizes.own_symbols(tensors)
-        self._fixed = fixed or {}
-        self._told = self.open_symbols.union(self._fixed, *(
-            value_of(node).node.expr.free_symbols for node in placeholders if isinstance(value_of(node), torch.SymInt)))
-        self._sizes = sizes.Sizes(self.program, self._shape_env, self.open_symbols, self._fixed, names or {})
+        numbers = [value_of(node) for node in placeholders if isinstance(value_of(node), torch.SymInt)]
+        fixed = fixed or {number.node.expr: number.node.hint for number in numbers if not number.node.expr.is_Symbol}
+        self._told = self.open_symbols.union(
+            (number.node.expr for number in numbers if number.node.expr.is_Symbol),
+            (expression for expression in fixed if expression.is_Symbol))
+        self._sizes = sizes.Sizes(self.program, self._shape_env, self.open_symbols, self._told, fixed, names or {})
         for node in graph_module.graph.nodes:
             getattr(self, "_" + node.op)(node)
         if with_guards and self._shape_env is not None:
@@ -110,6 +113,9 @@ class Writer:
 
     def _placeholder(self, node):
         value = value_of(node)
+        if isinstance(value, torch.SymFloat) and node.users:
+            self._floats.add_input(node)
+            self.inputs.append(node)
         if not isinstance(value, torch.Tensor):
             return
         try:
@@ -137,10 +143,8 @@ class Writer:
     def _permuted(self, node, number, tensor, axes):
         """A value in another order of its axes; `tensor` has the shape of that."""
         result = self._declare(node.name, tensor)
-        arguments = [argument("self", graph_file.ARG_VALUE, number), self._argument("dims", list(axes))]
-        place = self.program.node("aten.permute.default", node.name, source_line(node), arguments, [result])
-        assert place == len(self.nodes)
-        self.nodes.append(node)
+        arguments = [argument("self", graph_file.ARG_VALUE, number), self.argument_of("dims", list(axes))]
+        self.add_node(node, "aten.permute.default", node.name, arguments, [result])
         return result
 
     def _get_attr(self, node):
@@ -166,8 +170,11 @@ class Writer:
                 self.problems[node] = "it takes a part of a value that is no list of tensors"
             return
         if is_size(node) or target_name(node) in _IGNORED:
-            if isinstance(value_of(node), (torch.SymFloat,)) and node.users:
-                self.problems[node] = "it computes a number that depends on sizes"
+            if isinstance(value_of(node), torch.SymFloat) and not all(is_size(user) for user in node.users):
+                try:
+                    self._floats.value(node, "float64")
+                except Unsupported as reason:
+                    self.problems[node] = str(reason)
             return
         if target_name(node) == "aten.copy_.default" and node.args[0].op == "placeholder":
             if node.args[0] in self.inputs and node.args[1] in self._values:
@@ -219,11 +226,16 @@ class Writer:
         if not results:
             return
         self._values.update(made)
-        number = self.program.node(name, node.name, source_line(node), arguments, results)
+        self.add_node(node, name, node.name, arguments, results)
+
+    def add_node(self, node, target, name, arguments, results):
+        """Adds a node of the file, which is of a node of the graph."""
+        number = self.program.node(target, name, source_line(node), arguments, results)
         assert number == len(self.nodes)
         self.nodes.append(node)
 
     def _arguments(self, node):
+        element = floats.element_for([*map(value_of, node.all_input_nodes), *_flat(value_of(node))])
         schema = node.target._schema.arguments
         given = list(node.args)
         written = []
@@ -234,15 +246,22 @@ class Writer:
                 value = node.kwargs[formal.name]
             else:
                 value = formal.default_value
-            written.append(self._argument(formal.name, value))
+            written.append(self.argument_of(formal.name, value, element))
         return written
 
-    def _argument(self, name, value):
+    def argument_of(self, name, value, element="float32"):
+        """An argument of a node of the file. Numbers with a fraction that depend on sizes are of the type `element`."""
         if isinstance(value, torch.fx.Node):
             if value in self._values:
                 return argument(name, graph_file.ARG_VALUE, self._values[value])
-            if is_size(value):
-                return self._argument(name, value_of(value))
+            if isinstance(value_of(value), torch.SymFloat):
+                if value in self.problems:
+                    self._floats.add_input(value)  # as it is of a part of the graph
+                return argument(name, graph_file.ARG_VALUE, self._floats.value(value, element))
+            if isinstance(value_of(value), torch.SymInt) and not self._sizes.can_say(value_of(value)):
+                return argument(name, graph_file.ARG_VALUE, self._floats.value(value, "int64"))
+            if is_size(value) and value not in self.problems:
+                return self.argument_of(name, value_of(value))
             raise Unsupported(f"its argument {name} is of a node that is not supported")
         if value is None or isinstance(value, (torch.layout, torch.memory_format, torch.Generator)):
             return argument(name, graph_file.ARG_NONE)
@@ -266,7 +285,7 @@ class Writer:
                 raise Unsupported(f"its argument {name} is the type {element}")
             return argument(name, graph_file.ARG_TYPE, graph_file.ELEMENTS[element])
         if isinstance(value, (list, tuple)):
-            return argument(name, graph_file.ARG_LIST, items=[self._argument(None, item) for item in value])
+            return argument(name, graph_file.ARG_LIST, items=[self.argument_of(None, item, element) for item in value])
         raise Unsupported(f"its argument {name} is a {type(value).__name__}")
 
     def _output(self, node):
@@ -286,6 +305,9 @@ class Writer:
                     number = self._permuted(item, number, value_of(item).permute(order), order)
                 self.outputs.append((item, len(self.program.fields["outputs"]), order))
                 self.program.output(name, number)
+            elif isinstance(value_of(item), torch.SymFloat) and item not in self.inputs and item not in self.problems:
+                self.outputs.append((item, len(self.program.fields["outputs"]), None))
+                self.program.output(item.name, self._floats.value(item, "float64"))
             else:
                 self.outputs.append(item)
 

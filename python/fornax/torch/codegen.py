@@ -41,6 +41,8 @@ class Program:
         if sizes:
             raise NotWritten(f"it has open sizes ({sizes}) and programs in C have fixed ones, which "
                              "torch.compile(dynamic=False) gives")
+        if any(capture.is_size(node) for node in writer.inputs):
+            raise NotWritten("numbers with a fraction are inputs of it, and programs in C have tensors alone")
         self._inputs = [self._placeholders.index(node) for node in writer.inputs]
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f"{self.name}.fnx"

@@ -49,13 +49,14 @@ def _layout(writer, placeholders):
     """How arguments become inputs, and outputs results."""
     layout = call.Layout()
     places = {node: i for i, node in enumerate(placeholders)}
-    layout.inputs = [(places[node], orders.of(node)) for node in writer.inputs if node not in writer.states]
+    layout.inputs = [(places[node], "number" if capture.is_size(node) else orders.of(node))
+                     for node in writer.inputs if node not in writer.states]
     layout.states = [places[node] for node in writer.states]
     layout.copied = [places[node] for node in writer.mutations]
     layout.free = [places[node] for node in free_numbers(writer, placeholders)]
     bound = set()
     for node in writer.inputs:
-        for axis, size in enumerate(capture.value_of(node).shape):
+        for axis, size in enumerate(getattr(capture.value_of(node), "shape", ())):
             if isinstance(size, torch.SymInt):
                 factor, symbol = size.node.expr.as_coeff_Mul()
                 if symbol.is_Symbol and symbol not in bound and symbol in writer.open_symbols:
@@ -69,7 +70,7 @@ def _layout(writer, placeholders):
     layout.is_list = writer.is_list
     for output in writer.outputs:
         if isinstance(output, tuple):
-            layout.results.append(("output", len(layout.outputs)))
+            layout.results.append(("number" if capture.is_size(output[0]) else "output", len(layout.outputs)))
             layout.outputs.append(_output(capture.value_of(output[0]), output[2]))
         elif isinstance(output, torch.fx.Node) and output in places:
             layout.results.append(("argument", places[output]))
@@ -85,6 +86,8 @@ def _layout(writer, placeholders):
 
 
 def _output(value, order=None):
+    if isinstance(value, torch.SymFloat):
+        return (torch.float64, [], None, None)
     if order is not None:
         return (value.dtype, [sizes.expression_of(value.shape[axis]) for axis in order], None, orders.inverse(order))
     # Overlapping elements cannot be written one by one.

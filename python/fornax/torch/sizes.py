@@ -1,7 +1,11 @@
 """Sizes of a graph: torch's symbolic expressions as entries of the file."""
 
+import fractions
+
 import sympy
 import torch
+from torch.utils._sympy.functions import FloorDiv
+from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from . import graph_file
 
@@ -45,14 +49,61 @@ def _bound(value, otherwise):
     return min(max(int(value), 0), INT32_MAX) if getattr(value, "is_Integer", False) else otherwise
 
 
-class Sizes:
-    """Writes the sizes of one graph. `fixed` gives symbols the value that they have in it, `names` other names."""
+_EXACT = 2**52  # f64 has all whole numbers up to here
+_FEW_BITS = 2**20
 
-    def __init__(self, program, shape_env, open_symbols, fixed, names):
+
+def _whole_and_factor(value):
+    """A number of f64 as a whole number times a fraction of few bits; None where it is made of more."""
+    factor = fractions.Fraction(1)
+    if value.is_Float:
+        value, factor = sympy.Integer(1), fractions.Fraction(float(value))
+    elif value.is_Mul and len(value.args) == 2 and value.args[0].is_Float:
+        value, factor = value.args[1], fractions.Fraction(float(value.args[0]))
+    if type(value).__name__ == "ToFloat":
+        value = value.args[0]
+    is_known = value.is_integer and max(abs(factor.numerator), factor.denominator) <= _FEW_BITS
+    return (value, factor) if is_known else (None, factor)
+
+
+def _rounded_quotient(expression, ranges):
+    """A number with a fraction, rounded to a size, as a quotient of whole numbers; None where f64 might give another.
+
+    What is less than 2**52 and is divided by a whole number is further from whole numbers, where it is none, than f64 rounds it.
+    """
+    kind = type(expression).__name__
+    if kind not in ("FloorToInt", "CeilToInt", "TruncToInt"):
+        return None
+    value, divisor = expression.args[0], sympy.Integer(1)
+    if type(value).__name__ in ("IntTrueDiv", "FloatTrueDiv"):
+        value, divisor = value.args
+    dividend, factor = _whole_and_factor(value)
+    divisor, of_divisor = _whole_and_factor(divisor)
+    if dividend is None or divisor is None or not of_divisor:
+        return None
+    factor /= of_divisor
+    dividend, divisor = dividend * factor.numerator, divisor * factor.denominator
+    of_dividend, of_divisor = bound_sympy(dividend, ranges), bound_sympy(divisor, ranges)
+    if not (0 <= of_dividend.lower and of_dividend.upper <= _EXACT and 0 < of_divisor.lower and of_divisor.upper <= _EXACT):
+        return None
+    return FloorDiv(dividend + divisor - 1 if kind == "CeilToInt" else dividend, divisor)
+
+
+class Sizes:
+    """Writes the sizes of one graph.
+
+    told: symbols whose values inputs tell. `fixed` gives these, and expressions that are inputs, the value that they have in the
+        file, where they are not open; without it they have the one that torch traced the graph with.
+    names: other names of symbols.
+    """
+
+    def __init__(self, program, shape_env, open_symbols, told, fixed, names):
         self._program = program
         self._shape_env = shape_env
         self._open = open_symbols
+        self._told = told
         self._fixed = fixed
+        self._of_expressions = {expression: value for expression, value in fixed.items() if not expression.is_Symbol}
         self._names = names
         self._known = {}
 
@@ -68,13 +119,29 @@ class Sizes:
         values = getattr(self._shape_env, "backed_var_to_val", None) or self._shape_env.var_to_val
         if symbol not in values:
             raise Unsupported(f"the size {symbol} depends on data")
+        if symbol not in self._told:
+            raise Unsupported(f"no input tells {symbol}")
         return int(values[symbol])
+
+    def can_say(self, value):
+        """Whether the file has an entry for a SymInt."""
+        try:
+            self.entry(expression_of(value))
+        except Unsupported:
+            return False
+        return True
 
     def entry(self, expression):
         known = self._known.get(expression)
         if known is None:
-            known = self._known[expression] = self._write(expression)
+            known = self._known[expression] = self._write(self._with_fixed(expression))
         return known
+
+    def _with_fixed(self, expression):
+        """The expression with the values of others that are inputs, where it has symbols that nothing else tells."""
+        if self._of_expressions and expression.free_symbols - self._told:
+            return expression.subs(self._of_expressions)
+        return expression
 
     def _write(self, expression):
         program = self._program
@@ -94,6 +161,9 @@ class Sizes:
             return self._fold(graph_file.SIZE_MUL, expression.args)
         if expression.is_Pow and expression.exp.is_Integer and 0 < expression.exp <= 8:
             return self._fold(graph_file.SIZE_MUL, [expression.base] * int(expression.exp))
+        rounded = _rounded_quotient(expression, self._ranges(expression.free_symbols))
+        if rounded is not None:
+            return self.entry(rounded)
         names = {
             "FloorDiv": graph_file.SIZE_FLOORDIV, "CleanDiv": graph_file.SIZE_FLOORDIV, "Mod": graph_file.SIZE_MOD,
             "PythonMod": graph_file.SIZE_MOD, "Max": graph_file.SIZE_MAX, "Min": graph_file.SIZE_MIN,
@@ -102,6 +172,16 @@ class Sizes:
         if kind is None:
             raise Unsupported(f"the size {expression} is not made of sums, products and quotients")
         return self._fold(kind, expression.args)
+
+    def _ranges(self, symbols):
+        """What values symbols have in the file."""
+        known = self._shape_env.var_to_range if self._shape_env is not None else {}
+        ranges = {}
+        for symbol in symbols:
+            bounds = known.get(symbol)
+            ranges[symbol] = ValueRanges(_bound(bounds.lower, 0), _bound(bounds.upper, INT32_MAX)) if bounds is not None \
+                else ValueRanges(0, INT32_MAX)
+        return ranges
 
     def _fold(self, kind, arguments):
         entries = [self.entry(argument) for argument in arguments]
@@ -132,7 +212,9 @@ class Sizes:
                                     self._program.constant(self.hint(symbol)))
 
 
-_SOURCES = {"FloorDiv": "({} // {})", "CleanDiv": "({} // {})", "Mod": "({} % {})", "PythonMod": "({} % {})"}
+_SOURCES = {"FloorDiv": "({} // {})", "CleanDiv": "({} // {})", "Mod": "({} % {})", "PythonMod": "({} % {})",
+            "IntTrueDiv": "({} / {})", "FloatTrueDiv": "({} / {})", "ToFloat": "float({})", "FloorToInt": "int({} // 1)",
+            "CeilToInt": "(-int(-{} // 1))", "TruncToInt": "int({})"}
 
 
 def source_of(expression, names, others):
@@ -142,6 +224,8 @@ def source_of(expression, names, others):
         return str(int(expression))
     if expression.is_Symbol:
         return names[expression]
+    if expression.is_Float:
+        return repr(float(expression))
     kind = type(expression).__name__
     arguments = expression.args
     if all(not argument.is_Rational or argument.is_Integer for argument in arguments):
