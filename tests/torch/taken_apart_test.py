@@ -40,6 +40,20 @@ class TakenApart(unittest.TestCase):
         torch.testing.assert_close(run(compiled), run(function), rtol=5e-4, atol=5e-5, equal_nan=True)
         self.assertGreater(backend.segments, 0)
 
+    def test_bools_that_are_reduced(self):
+        x, index = torch.rand(6, 5) < 0.5, torch.randint(0, 6, (9, 5))
+        updates = torch.rand(9, 5) < 0.5
+        functions = [lambda x, index, updates, how=how, own=own: x.scatter_reduce(0, index, updates, how, include_self=own)
+                     for how in ("sum", "prod", "amin", "amax") for own in (True, False)]
+        for function in (*functions, lambda *given: torch.scatter_add(given[0], 0, *given[1:]),
+                         lambda *given: torch.scatter(given[0], 0, *given[1:], reduce="multiply")):
+            torch._dynamo.reset()
+            self.check(function, x, index, updates)
+
+    def test_parts_and_angles(self):
+        self.check(lambda x: (torch.narrow_copy(x, 1, -3, 2), torch.angle(x), torch.angle(x > 0), torch.angle(x[:, :3].to(torch.int64))),
+                   torch.tensor([[-1.5, 0.0, -0.0, torch.nan, torch.inf, -torch.inf, 2.0]]))
+
     def test_linear_systems(self):
         a, b = torch.randn(2, 5, 5), torch.randn(2, 5, 3)
         for function in (torch.linalg.solve, lambda a, b: torch.linalg.solve(a, b.mT, left=False),

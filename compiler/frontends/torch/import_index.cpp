@@ -202,23 +202,40 @@ Combine ReductionOf(std::string_view name) {
     FailUnsupported(fmt::format("its reduction is \"{}\"", name));
 }
 
+// Bools are reduced as integers: their sum is their maximum, and their product their minimum.
+Val ReducedAs(Val x, Combine& combine) {
+    if (x.element() != ElementType::kBool || combine == Combine::kReplace) {
+        return x;
+    }
+    if (combine == Combine::kSum) {
+        combine = Combine::kMax;
+    } else if (combine == Combine::kProduct) {
+        combine = Combine::kMin;
+    }
+    return graph::Cast(x, ElementType::kI32);
+}
+
 template <bool adds>
 void ImportScatter(Node& node) {
-    const Val x = node.In("self"), index = AtLeastOne(node.In("index"));
+    Combine combine = adds                 ? Combine::kSum
+                      : node.Has("reduce") ? ReductionOf(node.Text("reduce", ""))
+                                           : Combine::kReplace;
+    const Val x = ReducedAs(node.In("self"), combine), index = AtLeastOne(node.In("index"));
     const int64_t axis = AxisOf(node.Int("dim"), x);
-    const Combine combine = adds                 ? Combine::kSum
-                            : node.Has("reduce") ? ReductionOf(node.Text("reduce", ""))
-                                                 : Combine::kReplace;
     node.Out(LikeRank(
         graph::PutAlong(AtLeastOne(x), index, SourceOf(node, x, index), axis, combine), x));
 }
 
 void ImportScatterReduce(Node& node) {
-    const Val x = node.In("self"), index = AtLeastOne(node.In("index"));
-    const int64_t axis = AxisOf(node.Int("dim"), x);
     const std::string reduce = node.Text("reduce", "");
     const bool mean = reduce == "mean";
-    const Combine combine = mean ? Combine::kSum : ReductionOf(reduce);
+    Combine combine = mean ? Combine::kSum : ReductionOf(reduce);
+    Val x = node.In("self");
+    if (!mean) {
+        x = ReducedAs(x, combine);
+    }
+    const Val index = AtLeastOne(node.In("index"));
+    const int64_t axis = AxisOf(node.Int("dim"), x);
     if (!graph::Accepts(combine, x.element())) {
         FailUnsupported(fmt::format("it reduces {} by {}", graph::Name(x.element()), reduce));
     }

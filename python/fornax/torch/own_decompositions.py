@@ -324,6 +324,19 @@ def nonzero_static(self, *, size, fill_value=-1):
     return torch.stack(columns[::-1], 1)
 
 
+@own("narrow_copy")
+def narrow_copy(self, dim, start, length):
+    return self.narrow(dim, start, length).clone()
+
+
+@own("angle")
+def angle(self):
+    if self.is_complex():
+        return NotImplemented
+    x = self if self.dtype.is_floating_point else self.to(torch.get_default_dtype())
+    return torch.where(torch.isnan(x), x, torch.where(x < 0, math.pi, 0.0).to(x.dtype))
+
+
 @own("diagonal_scatter")
 def diagonal_scatter(self, src, offset=0, dim1=0, dim2=1):
     dim1, dim2 = dim1 % self.dim(), dim2 % self.dim()
