@@ -51,6 +51,9 @@ logging.disable(logging.WARNING)  # torch names the guards that it drops
 torch._dynamo.config.caching_precompile = True
 sys.path.insert(0, sys.argv[1])
 from kept_test import CLOSE, Net
+from fornax.torch import kept
+if sys.argv[3:]:
+    kept._digest = lambda: sys.argv[3]
 x = torch.arange(12.0).reshape(2, 6) / 8
 with torch.no_grad():
     model = Net(seed=int(sys.argv[2])).eval()
@@ -199,6 +202,11 @@ class Kept(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             found.append(result.stdout.split()[-2:])
         self.assertEqual(found, [["0", "1"], ["1", "0"]])
+        # torch looks at nothing but the function's name and line.
+        result = subprocess.run([sys.executable, "-c", _PRECOMPILED, os.path.dirname(os.path.abspath(__file__)), "0", "other"],
+                                capture_output=True, text=True, timeout=300)
+        self.assertNotEqual(result.returncode, 0, result.stdout)
+        self.assertIn("torch has kept a graph that another version of Fornax made", result.stderr)
 
     def test_what_is_not_kept(self):
         x = torch.randn(6)

@@ -16,6 +16,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _driver
+from .._errors import Error, Status
 from . import capture, frozen, graph_file, library
 from .compiled import Program, free_numbers
 from .prepare import is_plain
@@ -112,7 +113,7 @@ class Graph(OutputCode):
     def __init__(self, call, programs, found):
         self._boxed_call = True
         self.call, self._programs, self._found = call, programs, found
-        self._bytes = None
+        self._bytes = self._made_by = None
 
     def __call__(self, arguments):
         return self.call(arguments)
@@ -121,6 +122,7 @@ class Graph(OutputCode):
         with _disable_current_modes():
             programs = self._programs()
         try:
+            self._made_by = _digest()
             self._bytes = pickle.dumps((programs, self._found.options, self._found.dynamic))
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             bypass(str(error))
@@ -129,6 +131,10 @@ class Graph(OutputCode):
     def post_compile(self, example_inputs, constants, graph_kwargs):
         del example_inputs, constants
         if self.call is None:
+            # The key of what torch keeps of Dynamo's work does not have the tag of keeping().
+            if self._made_by != _digest():
+                raise Error("torch has kept a graph that another version of Fornax made. It is compiled anew if the folder dynamo of "
+                            "torch's cache (TORCHINDUCTOR_CACHE_DIR) is removed.", Status.DATA_LOSS)
             with _disable_current_modes():
                 self.call = _call_of(*pickle.loads(self._bytes), graph_kwargs.get("is_backward", False))
 
