@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
+#include <string_view>
 #include <thread>
 
 #include "npu/description/read.h"
-#include "npu/replay/replay.h"
+#include "npu/replay/invariants.h"
 #include "npu/replay/test_records.h"
 #include "npu/units/network.h"
 
@@ -66,171 +66,60 @@ void ForRandomPrograms(const RandomOptions& options, const Check& check) {
     }
 }
 
-TEST(NpuInvariants, TimesOfUnitsAddUp) {
-    ForRandomPrograms(
-        {.queues = 3}, [](const Description& machine, const std::vector<Record>& records) {
-            const ReplayResult result = Replayed(machine, records);
-            for (uint32_t i = 0; i < kUnits; ++i) {
-                const UnitTime& unit = result.units[i];
-                EXPECT_EQ(unit.busy + unit.stall + unit.idle, unit.instances * result.total)
-                    << kUnitNames[i];
-                EXPECT_LE(unit.busy, unit.instances * result.total) << kUnitNames[i];
-                EXPECT_LE(unit.stall, unit.instances * result.total) << kUnitNames[i];
-            }
-        });
+TEST(NpuInvariants, HoldForRandomPrograms) {
+    for (const Invariant& invariant : Invariants()) {
+        SCOPED_TRACE(invariant.name);
+        ForRandomPrograms(
+            {.queues = 3}, [&](const Description& machine, const std::vector<Record>& records) {
+                Timeline timeline;
+                const Result<ReplayResult> result = Replay(machine, records, &timeline);
+                ASSERT_TRUE(result.ok()) << result.error().message;
+                const Status holds = invariant.check({machine, records, *result, timeline});
+                EXPECT_TRUE(holds.ok()) << holds.error().message;
+            });
+    }
 }
 
-TEST(NpuInvariants, TheTimelineIsWhatTheSumsAreMadeOf) {
-    ForRandomPrograms(
-        {.queues = 3}, [](const Description& machine, const std::vector<Record>& records) {
-            Timeline timeline;
-            const Result<ReplayResult> replayed = Replay(machine, records, &timeline);
-            ASSERT_TRUE(replayed.ok()) << replayed.error().message;
-            const ReplayResult& result = *replayed;
-            EXPECT_EQ(result.total, Replayed(machine, records).total);
-            uint64_t dram = 0, network = 0, host = 0;
-            for (const FlowTime& flow : timeline.flows) {
-                const RecordTime& time = result.records[flow.record];
-                EXPECT_GE(flow.began, time.began);
-                EXPECT_GT(flow.ended, flow.began);
-                EXPECT_LE(flow.ended, time.finished);
-                (flow.unit == Unit::kDram      ? dram
-                 : flow.unit == Unit::kNetwork ? network
-                                               : host) += flow.bytes;
-            }
-            EXPECT_EQ(dram, result.traffic.dram());
-            EXPECT_EQ(network, result.traffic.network);
-            EXPECT_EQ(host, result.host_bytes);
-            Cycles jobs = 0, last = 0;
-            for (const ProcessorJobTime& job : timeline.jobs) {
-                EXPECT_GE(job.began, last);
-                last = job.ended;
-                jobs += job.ended - job.began;
-            }
-            EXPECT_EQ(jobs, result.units[static_cast<size_t>(Unit::kCommandProcessor)].busy);
-            for (const ComputeTime& compute : timeline.computations) {
-                const RecordTime& time = result.records[compute.record];
-                EXPECT_GE(compute.began, time.began);
-                EXPECT_LE(compute.ended, time.finished);
-            }
-            for (const SubmissionTime& submission : timeline.submissions) {
-                EXPECT_LE(submission.began, submission.submitted);
-                EXPECT_LE(submission.available, result.records[submission.first_record].decoded);
-            }
-        });
-}
-
-TEST(NpuInvariants, NoTimeIsBelowWorkOverPeak) {
-    ForRandomPrograms(
-        {.queues = 2}, [](const Description& machine, const std::vector<Record>& records) {
-            const ReplayResult result = Replayed(machine, records);
-            const auto total = static_cast<double>(result.total);
-            double matrix = 0;
-            for (uint32_t i = 0; i < kMatrixTypes; ++i) {
-                const double rate = machine.matrix.rate(static_cast<MatrixType>(i));
-                const auto macs = static_cast<double>(result.events.multiply_accumulates[i]);
-                matrix += macs > 0 ? macs / rate : 0;
-            }
-            EXPECT_GE(total,
-                      matrix / static_cast<double>(machine.cores.count() * machine.matrix.units *
-                                                   machine.matrix.rows * machine.matrix.columns));
-            EXPECT_GE(total + 1,
-                      static_cast<double>(result.traffic.dram()) / DramBytesPerCycle(machine));
-            EXPECT_GE(total + 1,
-                      static_cast<double>(result.traffic.network) / NetworkBytesPerCycle(machine));
-            // Compulsory bytes are those of the records; of streams that caches of cores may
-            // serve, those of the first one to each memory.
-            uint64_t bytes = 0;
-            std::set<uint64_t> touched;
-            for (const Record& record : records) {
-                if (const auto* dispatch = std::get_if<DispatchRecord>(&record.work)) {
-                    for (const Access& access : dispatch->accesses) {
-                        const uint64_t once = access.bytes - access.repeated_bytes;
-                        const uint64_t memory = access.range.memory;
-                        if (machine.cache.core_bytes == 0 || memory == 0 ||
-                            access.kind != AccessKind::kStream) {
-                            bytes += once;
-                        } else if (touched.insert(memory).second) {
-                            bytes += std::min(once, access.range.bytes);
-                        }
-                    }
-                }
-            }
-            if (machine.cache.bytes == 0) {
-                EXPECT_GE(result.traffic.dram(), bytes);
-            } else {
-                EXPECT_GE(result.traffic.network, bytes);
-            }
-        });
-}
-
-TEST(NpuInvariants, TogetherIsNotSlowerThanOneAfterTheOther) {
-    ForRandomPrograms({.queues = 3},
-                      [](const Description& machine, const std::vector<Record>& records) {
-                          Cycles serial = 0;
-                          for (Record record : records) {
-                              record.after.clear();
-                              serial += Replayed(machine, std::vector<Record>{record}).total;
-                          }
-                          EXPECT_LE(Replayed(machine, records).total, serial);
-                      });
-}
-
-TEST(NpuInvariants, BytesAndEnergyAreThoseOfTheRecords) {
-    ForRandomPrograms({.queues = 3}, [](const Description& machine,
-                                        const std::vector<Record>& records) {
-        const ReplayResult result = Replayed(machine, records);
-        Traffic traffic;
-        EnergyEvents events;
-        uint64_t phase_dram = 0, phase_network = 0;
-        for (size_t i = 0; i < records.size(); ++i) {
-            const RecordTime& time = result.records[i];
-            traffic += time.cost.traffic;
-            events += time.cost.events;
-            const auto* copy = std::get_if<CopyRecord>(&records[i].work);
-            for (const Phase& phase : copy != nullptr ? PhasesOf(machine, *copy)
-                                                      : PhasesOf(machine, time.cost, time.grant)) {
-                phase_dram += phase.dram_bytes;
-                phase_network += phase.network_bytes;
-            }
-            EXPECT_LE(time.decoded, time.ready);
-            EXPECT_LE(time.ready, time.began);
-            EXPECT_LE(time.began, time.finished);
-            EXPECT_LE(time.finished, time.ended);
-            for (const RecordId before : records[i].after) {
-                EXPECT_LE(result.records[before.value()].ended, time.ready);
-            }
-        }
-        EXPECT_EQ(result.traffic.dram(), traffic.dram());
-        EXPECT_EQ(result.traffic.network, traffic.network);
-        EXPECT_EQ(phase_dram, traffic.dram());
-        EXPECT_EQ(phase_network, traffic.network);
-        EXPECT_EQ(events.dram_bytes, traffic.dram());
-        EXPECT_EQ(events.network_bytes, traffic.network);
-        const Energy energy = EnergyOf(machine, events, result.total);
-        EXPECT_EQ(energy.total_nj(), result.energy.total_nj());
-    });
-}
-
-TEST(NpuInvariants, FasterClocksAndShorterLatenciesLeaveCyclesAlone) {
-    ForRandomPrograms({.queues = 3}, [](const Description& machine,
-                                        const std::vector<Record>& records) {
-        Description twice = machine;
-        twice.cores.clock_ghz *= 2;
-        for (double* bandwidth : {&twice.dma.port_gbs, &twice.dma.stream_gbs, &twice.dma.apart_gbs,
-                                  &twice.dma.far_gbs, &twice.network.bandwidth_gbs,
-                                  &twice.dram.bandwidth_gbs, &twice.host_link.bandwidth_gbs}) {
-            *bandwidth *= 2;
-        }
-        Description::CommandProcessor& launch = twice.command_processor;
-        for (double* latency :
-             {&twice.dma.setup_ns, &twice.network.latency_ns, &twice.dram.latency_ns,
-              &twice.host_link.latency_ns, &launch.doorbell_ns, &launch.decode_ns,
-              &launch.allocation_ns, &launch.drain_ns, &launch.driver_us}) {
-            *latency /= 2;
-        }
-        EXPECT_EQ(Replayed(machine, records).total, Replayed(twice, records).total);
-    });
+// Each of them fails for some change of a replay's result.
+TEST(NpuInvariants, AreBrokenByOtherNumbers) {
+    using Change = void (*)(ReplayResult&, Timeline&);
+    const std::pair<std::string_view, Change> kChanges[] = {
+        {"busy, stall and idle add up",
+         [](ReplayResult& result, Timeline&) { result.units[2].idle += 1; }},
+        {"times are in order",
+         [](ReplayResult& result, Timeline&) { result.records[0].began = result.total + 1; }},
+        {"the timeline is what the sums are made of",
+         [](ReplayResult&, Timeline& timeline) { timeline.flows[0].bytes += 1; }},
+        {"bytes and energy are those of the records",
+         [](ReplayResult& result, Timeline&) { result.records[0].cost.traffic.network += 1; }},
+        {"no time is below work over peak",
+         [](ReplayResult& result, Timeline&) { result.total /= 1000; }},
+        {"together is not slower than one after the other",
+         [](ReplayResult& result, Timeline&) { result.total *= 1000; }},
+        {"cycles do not depend on the clock",
+         [](ReplayResult& result, Timeline&) { result.total += 1; }},
+        {"replays are equal",
+         [](ReplayResult& result, Timeline&) { result.records[1].ended += 1; }},
+    };
+    ASSERT_EQ(std::size(kChanges), Invariants().size());
+    const Description machine = *LoadDescription("edge-4");
+    const std::vector<Record> records = {
+        {.work = StreamRecord("a", 1 << 20, 1 << 18)},
+        {.work = ProductRecord("b", {256, 256, 256}, MatrixType::kInt8), .after = {RecordId(0)}}};
+    EXPECT_TRUE(CheckInvariants(machine, records).ok());
+    EXPECT_TRUE(CheckInvariants(machine, {}).ok());
+    for (const auto& [name, change] : kChanges) {
+        SCOPED_TRACE(name);
+        const auto invariant = std::ranges::find(Invariants(), name, &Invariant::name);
+        ASSERT_NE(invariant, Invariants().end());
+        Timeline timeline;
+        ReplayResult result = Replay(machine, records, &timeline).value();
+        EXPECT_TRUE(invariant->check({machine, records, result, timeline}).ok());
+        change(result, timeline);
+        const Status broken = invariant->check({machine, records, result, timeline});
+        ASSERT_FALSE(broken.ok());
+        EXPECT_EQ(broken.error().code, ErrorCode::kInternal);
+    }
 }
 
 // Without contention: the records of a chain never run at once.

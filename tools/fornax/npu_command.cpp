@@ -1,6 +1,7 @@
 // `fornax npu`: describes NPUs, and gives the equations of a unit by themselves.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,8 @@
 #include "base/printable.h"
 #include "npu/description/fields.h"
 #include "npu/description/read.h"
+#include "npu/replay/invariants.h"
+#include "npu/replay/record_file.h"
 #include "npu/units/matrix_unit.h"
 #include "tools/bench/host_limits.h"
 #include "tools/fornax/command.h"
@@ -131,6 +134,27 @@ void Matrix(const MatrixOptions& options) {
     }
 }
 
+// Of each file on each machine; the first that does not hold ends the command.
+void Check(const std::vector<std::string>& files, const std::vector<std::string>& machines) {
+    std::vector<npu::Description> descriptions;
+    for (const std::string& machine : machines) {
+        descriptions.push_back(ValueOrExit(npu::LoadDescription(machine)));
+    }
+    for (const std::string& file : files) {
+        const std::vector<npu::Record> records = ValueOrExit(npu::ReadRecordFile(file));
+        for (const npu::Description& description : descriptions) {
+            const Status holds = npu::CheckInvariants(description, records);
+            if (!holds.ok()) {
+                ExitWithError({holds.error().code,
+                               fmt::format("{} on {}: {}", Printable(file),
+                                           Printable(description.name), holds.error().message)});
+            }
+            fmt::print("{}: {} records, {} invariants hold; {}\n", Printable(file), records.size(),
+                       npu::Invariants().size(), npu::StampOf(description));
+        }
+    }
+}
+
 }  // namespace
 
 void AddNpuCommand(CLI::App& app) {
@@ -165,6 +189,15 @@ void AddNpuCommand(CLI::App& app) {
     CLI::App* reality = npu->add_subcommand(
         "reality", "Compare modelled with measured times on this machine (--help: its options)");
     AddModuleCallback(*reality, {"tools.replay.reality"});
+
+    auto files = std::make_shared<std::vector<std::string>>();
+    auto machines = std::make_shared<std::vector<std::string>>(
+        std::vector<std::string>{"edge-4", "laptop-45", "dc-400"});
+    CLI::App* check = npu->add_subcommand(
+        "check", "Replay records and check what holds for every program on every machine");
+    check->add_option("records", *files, "Files of cost records")->required();
+    check->add_option("--npu", *machines, "Presets or files (default: all presets)");
+    check->callback([files, machines] { Check(*files, *machines); });
 
     auto options = std::make_shared<MatrixOptions>();
     CLI::App* matrix =
