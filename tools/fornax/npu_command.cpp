@@ -134,7 +134,7 @@ void Matrix(const MatrixOptions& options) {
     }
 }
 
-// Of each file on each machine; the first that does not hold ends the command.
+// Checks each file on each machine; the first that does not hold ends the command.
 void Check(const std::vector<std::string>& files, const std::vector<std::string>& machines) {
     std::vector<npu::Description> descriptions;
     for (const std::string& machine : machines) {
