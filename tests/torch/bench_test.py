@@ -27,7 +27,8 @@ class BenchTorch(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="fornax_bench_test_") as folder:
             numbers = pathlib.Path(folder) / "bench.json"
             result = bench("llama_dynamic", "bert_mini_training", "calls", "--small", "--rounds", 2, "--seconds", 0.1,
-                           "--warm-up", 0.05, "--json", numbers, "--package", os.environ["FORNAX_STAGE"])
+                           "--warm-up", 0.05, "--first-calls", "fornax", "precompiled", "--json", numbers, "--package",
+                           os.environ["FORNAX_STAGE"])
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             report = json.loads(numbers.read_text())
         decode, training = report["rows"]
@@ -41,9 +42,8 @@ class BenchTorch(unittest.TestCase):
             self.assertLess(row["difference"]["fornax"], 1e-4)
             self.assertAlmostEqual(row["ratio"]["fornax"], row["median_ms"]["inductor"] / row["median_ms"]["fornax"])
             self.assertLessEqual({"eager", "inductor", "fornax"}, set(row["first_ms"]))
-            self.assertEqual(set(row["cached_ms"]), {"eager", "dynamo", "aot", "inductor", "fornax", "precompiled"})
-            # What torch keeps of Dynamo's work is found: it does not run.
-            self.assertLess(row["cached_ms"]["precompiled"], row["cached_ms"]["fornax"])
+            # The last one is there if what torch keeps of Dynamo's work was found.
+            self.assertEqual(set(row["cached_ms"]), {"eager", "fornax", "precompiled"})
         self.assertEqual(set(report["calls"]), {"eager", "aot_eager", "inductor", "fornax", "fornax_graph"})
         for text in ("| llama_dynamic | ", "geometric mean of 1 networks, inference, x Inductor: ",
                      "geometric mean of 1 networks, training, x eager: ", "a call of a graph of one kernel, us: eager "):

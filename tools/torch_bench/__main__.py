@@ -39,6 +39,9 @@ def parser():
     made.add_argument("--seconds", type=float, default=4, help="that each way is measured")
     made.add_argument("--warm-up", type=float, default=1.5, help="seconds before, of each way")
     made.add_argument("--rounds", type=int, default=4, help="how often the ways take turns; the medians of all calls count")
+    made.add_argument("--first-calls", nargs="+", choices=bench.CACHED, default=bench.CACHED, metavar="WAY",
+                      help=f"ways whose first call with full caches is measured, in a process of its own: {', '.join(bench.CACHED)} "
+                      "(default: all)")
     made.add_argument("--json", help="a file for all numbers")
     return made
 

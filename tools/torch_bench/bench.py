@@ -16,8 +16,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CALLS, WHEEL = "calls", "wheel"
 DISTURBED = 0.2  # cores
-CACHED = ("dynamo", "aot", "inductor", "fornax")  # ways whose first calls are measured with full caches
 PRECOMPILED = "precompiled"  # Fornax, with what torch keeps of Dynamo's work
+CACHED = ("dynamo", "aot", "inductor", "fornax", PRECOMPILED)  # ways whose first calls are measured with full caches
 
 
 class BenchError(Exception):
@@ -103,14 +103,16 @@ class Bench:
             caches = pathlib.Path(folder)
             row = self._child(name, caches, precisions=precisions)
             cached = {}
-            for way in CACHED:
-                cached |= self._child(name, caches, only_first=way)["first_ms"]
-            self._child(name, caches, only_first=PRECOMPILED)  # which fills the caches
-            child = self._child(name, caches, only_first=PRECOMPILED)
-            if child.get("found"):
-                cached[PRECOMPILED] = child["first_ms"].get(PRECOMPILED)
-            elif PRECOMPILED in child["errors"]:
-                row["errors"][PRECOMPILED] = child["errors"][PRECOMPILED]
+            for way in self._options.first_calls:
+                if way == PRECOMPILED:
+                    self._child(name, caches, only_first=way)  # fills the caches
+                child = self._child(name, caches, only_first=way)
+                if way != PRECOMPILED:
+                    cached |= child["first_ms"]
+                elif child.get("found"):
+                    cached[way] = child["first_ms"].get(way)
+                elif way in child["errors"]:
+                    row["errors"][way] = child["errors"][way]
         row = {"network": name, "is_training": is_training, "torch": row["torch"], **row, "cached_ms": cached}
         for way in ("eager", "fornax"):
             if way in row["errors"]:
