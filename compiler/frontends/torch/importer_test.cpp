@@ -183,19 +183,19 @@ TEST(Importer, RefusesImagesOfFewerSizesThanTheWindow) {
     EXPECT_THAT(MessageOf(p), HasSubstr("the image has 1 sizes, the window 2"));
 }
 
-TEST(Importer, RefusesSumsOfBools) {
+TEST(Importer, RefusesMeansOfBools) {
     using graph::ElementType;
     TestProgram p;
     const uint32_t x = p.AsInput(p.Value("x", {4}, ElementType::kBool));
     const uint32_t index = p.AsInput(p.Value("index", {4}, ElementType::kI64));
     const uint32_t y = p.Value("scattered", {4}, ElementType::kBool);
     auto reduce = TestProgram::Make("reduce", ArgumentKind::kText);
-    reduce->text = "sum";
+    reduce->text = "mean";
     auto include = TestProgram::Make("include_self", ArgumentKind::kBool);
     p.Node("aten.scatter_reduce.two", {y}, p.Tensor("self", x), p.Int("dim", 0),
            p.Tensor("index", index), p.Tensor("src", x), std::move(reduce), std::move(include));
     p.AsOutput(y);
-    EXPECT_THAT(MessageOf(p), HasSubstr("it reduces bool by sum"));
+    EXPECT_THAT(MessageOf(p), HasSubstr("it reduces bool by mean"));
 }
 
 TEST(Importer, RefusesSizesWhoseNamesAreNoIdentifiers) {
