@@ -276,7 +276,6 @@ Status WorkerPool::RunPublished(Worker& self,
         cost_ns == 0 ? left : left / std::max<uint64_t>(1, kWakeWorthNs / cost_ns);
     const auto wanted = static_cast<int32_t>(
         std::min({left, std::max<uint64_t>(worth, 1), uint64_t{threads_.size()}}));
-    wake_budget_.store(wanted, std::memory_order_relaxed);
     CutIntoRanges(first, grid.independent ? static_cast<uint32_t>(wanted) + 1 : 1, cost_ns);
 
     state_.fetch_add(kEpoch, std::memory_order_seq_cst);  // opens the grid
@@ -284,6 +283,9 @@ Status WorkerPool::RunPublished(Worker& self,
         rung_ns_.store(MonotonicNanoseconds(), std::memory_order_relaxed);
     }
     doorbell_.fetch_add(1, std::memory_order_seq_cst);
+    // Not earlier: a worker that finds the grid before the doorbell rings would spend it on
+    // sleepers that look at the doorbell and sleep on.
+    wake_budget_.store(wanted, std::memory_order_relaxed);
     WakeSleepers(2);
 
     const uint64_t begin_ns = MonotonicNanoseconds();
