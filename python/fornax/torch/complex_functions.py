@@ -30,7 +30,7 @@ def _log10(x):
 
 @rule("sqrt.default")
 def _sqrt(x):
-    greater = ((size_of(x) + x.real.abs()) / 2).sqrt()
+    greater = (size_of(x) / 2 + x.real.abs() / 2).sqrt()  # halves of large numbers do not overflow
     lesser = torch.where(greater == 0, 0.0, x.imaginary / (2 * greater))
     is_right = x.real >= 0
     return Pair(torch.where(is_right, greater, lesser.abs()),
