@@ -99,6 +99,23 @@ TEST_F(TensorFile, ArchivesAreTheSameWhenArraysAreAndHaveEachNameOnce) {
     const Status twice = WriteTensorFile(directory_ / "x.npz", tensors);
     ASSERT_FALSE(twice.ok());
     EXPECT_THAT(twice.error().message, HasSubstr("two arrays have the name"));
+    for (const std::string& name : {std::string("a\0b", 3), std::string(UINT16_MAX, 'a')}) {
+        tensors[2].name = name;
+        const Status refused = WriteTensorFile(directory_ / "x.npz", tensors);
+        ASSERT_FALSE(refused.ok());
+        EXPECT_THAT(refused.error().message, HasSubstr("the name of an array has"));
+    }
+}
+
+TEST_F(TensorFile, EncryptedArchivesAreRefused) {
+    ASSERT_TRUE(WriteTensorFile(directory_ / "x.npz", SomeTensors()).ok());
+    std::string file = *ReadTextFile(directory_ / "x.npz", 1 << 20);
+    // Flags of the first entry, in the directory and before its data (APPNOTE 4.3.7 and 4.3.12).
+    const size_t entry = file.find("PK\x01\x02");
+    ASSERT_NE(entry, std::string::npos);
+    file[entry + 8] |= 1;
+    file[6] |= 1;
+    EXPECT_THAT(ErrorOf("x.npz", file), HasSubstr("is encrypted"));
 }
 
 TEST_F(TensorFile, OtherFilesHoldOneTensor) {
