@@ -1,5 +1,7 @@
 """Which operators are taken apart before a graph is written: torch's table of core ATen, less what Fornax has whole."""
 
+import functools
+
 import torch
 
 from . import gradients, linear_algebra, own_decompositions, special_functions
@@ -37,7 +39,12 @@ def without_kept(table):
     return table
 
 
+@functools.cache
+def _table(own):
+    torchs = torch._decomp.core_aten_decompositions()  # half a second: it looks at all operators that there are
+    return without_kept(with_own(torchs) if own else torchs)
+
+
 def table(own=True):
     """For graphs that torch.compile hands over: torch's decompositions, and those of this package."""
-    return without_kept(with_own(torch._decomp.core_aten_decompositions()) if own
-                        else torch._decomp.core_aten_decompositions())
+    return dict(_table(own))
