@@ -204,7 +204,7 @@ Result<std::string> CacheDirectory() {
 }
 
 uint64_t CacheLimitBytes() {
-    constexpr uint64_t kDefaultMib = 1024;
+    constexpr uint64_t kDefaultMib = 4096;
     constexpr NumberLimits kLimits = {.least = 0, .most = UINT32_MAX};
     const Result<uint64_t> mib = EnvironmentNumber("FORNAX_CACHE_MIB", kLimits, kDefaultMib);
     if (!mib.ok()) {

@@ -381,7 +381,7 @@ TEST_F(DiskCacheLimit, ComesFromTheEnvironment) {
     EXPECT_EQ(CacheLimitBytes(), uint64_t{1} << 30);
     EXPECT_EQ(CacheLimitBytes(), uint64_t{1} << 30);
     EXPECT_THAT(g_warnings, ElementsAre("FORNAX_CACHE_MIB is 'much', which is not a number from 0 "
-                                        "to 4294967295. The cache may take 1024 MiB."));
+                                        "to 4294967295. The cache may take 4096 MiB."));
     unsetenv("FORNAX_CACHE_MIB");
 }
 

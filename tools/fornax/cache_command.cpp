@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kNote =
     "The cache is in $FORNAX_CACHE_DIR, else $XDG_CACHE_HOME/fornax, else ~/.cache/fornax, else a\n"
     "private directory in the temporary directory. Only Fornax's own files there are touched.\n"
-    "Beyond $FORNAX_CACHE_MIB MiB (1024 unless set; 0: no limit) what was not used for longest "
+    "Beyond $FORNAX_CACHE_MIB MiB (4096 unless set; 0: no limit) what was not used for longest "
     "goes.";
 
 void List() {
