@@ -35,7 +35,7 @@ Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file) {
     return std::optional<ModelDescription>();
 }
 
-Result<std::vector<UnsupportedNode>> CheckTorchGraph(std::span<const uint8_t> /*file*/) {
+Result<std::vector<UnsupportedNode>> CheckTorchGraph(const ModelFile& /*file*/) {
     return Error{ErrorCode::kUnsupported, "This build has no graph compiler."};
 }
 

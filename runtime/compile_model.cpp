@@ -45,10 +45,15 @@ Result<graph::Bytes> BytesOf(const ModelFile& file) {
 Result<std::optional<torch_frontend::GraphFile>> OpenTorchGraph(const ModelFile& file) {
     FORNAX_ASSIGN_OR_RETURN(const graph::Bytes bytes, BytesOf(file));
     if (!torch_frontend::LooksLikeGraphFile(std::as_bytes(*bytes))) {
+        if (!file.pieces.empty()) {
+            return Error{ErrorCode::kInvalidArgument,
+                         fmt::format("{} is in pieces, and no FX graph.", file.name())};
+        }
         return std::optional<torch_frontend::GraphFile>();
     }
-    FORNAX_ASSIGN_OR_RETURN(torch_frontend::GraphFile graph,
-                            torch_frontend::ReadGraphFile(bytes, file.name(), file.directory()));
+    FORNAX_ASSIGN_OR_RETURN(
+        torch_frontend::GraphFile graph,
+        torch_frontend::ReadGraphFile(bytes, file.name(), file.directory(), file.pieces));
     return std::optional(std::move(graph));
 }
 
@@ -158,12 +163,11 @@ Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file) {
     return is_whole ? std::optional(std::move(description)) : std::nullopt;
 }
 
-Result<std::vector<UnsupportedNode>> CheckTorchGraph(std::span<const uint8_t> file) {
+Result<std::vector<UnsupportedNode>> CheckTorchGraph(const ModelFile& file) {
     const std::string name = "graph";
-    // Nothing of the file is used after this function.
-    const graph::Bytes bytes(file, std::make_shared<int>(0));
+    FORNAX_ASSIGN_OR_RETURN(const graph::Bytes bytes, BytesOf(file));
     FORNAX_ASSIGN_OR_RETURN(const torch_frontend::GraphFile graph,
-                            torch_frontend::ReadGraphFile(bytes, name, ""));
+                            torch_frontend::ReadGraphFile(bytes, name, "", file.pieces));
     std::vector<std::string> reasons;
     FORNAX_ASSIGN_OR_RETURN(const std::vector<uint32_t> nodes,
                             torch_frontend::UnsupportedNodes(graph, name, &reasons));

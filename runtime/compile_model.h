@@ -41,6 +41,7 @@ using ProgressFunction = std::function<void(const LoadProgress&)>;
 struct ModelFile {
     std::string path;                          // "": there is none
     std::shared_ptr<const std::string> bytes;  // its contents, if there is no path
+    std::vector<graph::Bytes> pieces;          // of an FX graph: what lies behind the bytes
 
     // What messages call it, and where its external data are ("": it may have none).
     std::string name() const { return path.empty() ? "model" : path; }
@@ -112,7 +113,7 @@ struct UnsupportedNode {
     std::string reason;
 };
 // Those of the file of an FX graph, in their order.
-Result<std::vector<UnsupportedNode>> CheckTorchGraph(std::span<const uint8_t> file);
+Result<std::vector<UnsupportedNode>> CheckTorchGraph(const ModelFile& file);
 ModelCompiler LinkedCompiler();
 
 }  // namespace fornax::runtime

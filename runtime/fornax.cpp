@@ -111,7 +111,35 @@ Status Load(Result<std::shared_ptr<Model>> loaded, fornax_model** model) {
     return OkStatus();
 }
 
+Status LoadFile(ModelFile file, const fornax_options* options, fornax_model** model) {
+    return Load(Model::Load(std::move(file), options == nullptr ? ModelOptions() : options->options,
+                            LinkedCompiler()),
+                model);
+}
+
 }  // namespace
+
+Result<ModelFile> FileOf(std::span<const fornax_piece> pieces) {
+    for (const fornax_piece& piece : pieces) {
+        if (piece.data == nullptr && piece.size_bytes != 0) {
+            return Error{ErrorCode::kInvalidArgument,
+                         fmt::format("A piece of {} bytes has no data.", piece.size_bytes)};
+        }
+    }
+    if (pieces.empty()) {
+        return Error{ErrorCode::kInvalidArgument, "A file has one piece at least."};
+    }
+    ModelFile file;
+    file.bytes = std::make_shared<const std::string>(static_cast<const char*>(pieces[0].data),
+                                                     pieces[0].size_bytes);
+    // The caller keeps the others.
+    const auto owner = std::make_shared<int>(0);
+    for (const fornax_piece& piece : pieces.subspan(1)) {
+        file.pieces.emplace_back(
+            std::span(static_cast<const uint8_t*>(piece.data), piece.size_bytes), owner);
+    }
+    return file;
+}
 
 fornax_status Fail(Error error) {
     error_message = std::move(error.message);
@@ -293,12 +321,21 @@ fornax_status fornax_model_load_bytes(const void* data,
     return Guarded([&]() -> Status {
         FORNAX_RETURN_IF_NULL(data);
         FORNAX_RETURN_IF_NULL(model);
-        auto bytes =
-            std::make_shared<const std::string>(static_cast<const char*>(data), size_bytes);
-        return Load(
-            Model::Load(std::move(bytes), options == nullptr ? ModelOptions() : options->options,
-                        LinkedCompiler()),
-            model);
+        const fornax_piece whole = {data, size_bytes};
+        FORNAX_ASSIGN_OR_RETURN(ModelFile file, FileOf({&whole, 1}));
+        return LoadFile(std::move(file), options, model);
+    });
+}
+
+fornax_status fornax_model_load_pieces(const fornax_piece* pieces,
+                                       size_t count,
+                                       const fornax_options* options,
+                                       fornax_model** model) {
+    return Guarded([&]() -> Status {
+        FORNAX_RETURN_IF_NULL(pieces);
+        FORNAX_RETURN_IF_NULL(model);
+        FORNAX_ASSIGN_OR_RETURN(ModelFile file, FileOf({pieces, count}));
+        return LoadFile(std::move(file), options, model);
     });
 }
 

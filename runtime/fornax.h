@@ -225,6 +225,20 @@ FORNAX_API fornax_status fornax_model_load_bytes(const void* data,
                                                  size_t size_bytes,
                                                  const fornax_options* options,
                                                  fornax_model** model);
+/* A part of a file in memory. */
+typedef struct fornax_piece {
+    const void* data;
+    size_t size_bytes;
+} fornax_piece;
+
+/* The same of an FX graph in pieces, which together are its file: header and structure are in the
+ * first, and each weight is in one of them.
+ * Pieces behind the first are not copied: they stay as they are until the model and all sessions
+ * of it are destroyed. Another file has one piece. */
+FORNAX_API fornax_status fornax_model_load_pieces(const fornax_piece* pieces,
+                                                  size_t count,
+                                                  const fornax_options* options,
+                                                  fornax_model** model);
 /* Sessions keep what they need of a model that is destroyed. */
 FORNAX_API void fornax_model_destroy(fornax_model* model);
 
@@ -393,10 +407,11 @@ FORNAX_API fornax_status fornax_session_report(fornax_session* session, const ch
  * is valid during the call. */
 typedef void (*fornax_node_callback)(void* user, uint32_t node, const char* reason);
 
-/* Calls back for each node, in order, that Fornax does not have: `data` is what the Python package
- * writes of a graph (docs/torch.md). Without such nodes fornax_model_load_bytes() takes it. */
-FORNAX_API fornax_status fornax_torch_check(const void* data,
-                                            size_t size_bytes,
+/* Calls back for each node, in order, that Fornax does not have: the pieces are what the Python
+ * package writes of a graph (docs/torch.md). Without such nodes fornax_model_load_pieces() takes
+ * them. */
+FORNAX_API fornax_status fornax_torch_check(const fornax_piece* pieces,
+                                            size_t count,
                                             fornax_node_callback callback,
                                             void* user);
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct fornax_session {
 };
 
 namespace fornax::runtime {
+
+// A file in memory; pieces behind the first are the caller's.
+Result<ModelFile> FileOf(std::span<const fornax_piece> pieces);
 
 // Keeps the message for fornax_error_message().
 fornax_status Fail(Error error);

@@ -521,9 +521,14 @@ TEST(Torch, NodesThatAreNotSupportedAreTold) {
         static_cast<std::vector<std::string>*>(user)->push_back(std::to_string(node) + " " +
                                                                 reason);
     };
-    EXPECT_EQ(fornax_torch_check("abc", 3, tell, &told), FORNAX_OK);
+    const fornax_piece pieces[] = {{"abc", 3}, {nullptr, 1}};
+    EXPECT_EQ(fornax_torch_check(pieces, 1, tell, &told), FORNAX_OK);
     EXPECT_THAT(told, ElementsAre("1 it is the node 1", "2 it is the node 2"));
-    EXPECT_EQ(fornax_torch_check(nullptr, 3, tell, &told), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_torch_check(nullptr, 1, tell, &told), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_torch_check(pieces, 0, tell, &told), FORNAX_INVALID_ARGUMENT);
+    EXPECT_STREQ(fornax_error_message(), "A file has one piece at least.");
+    EXPECT_EQ(fornax_torch_check(pieces, 2, tell, &told), FORNAX_INVALID_ARGUMENT);
+    EXPECT_STREQ(fornax_error_message(), "A piece of 1 bytes has no data.");
 }
 
 }  // namespace

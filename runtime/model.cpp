@@ -84,11 +84,11 @@ Result<std::shared_ptr<Model>> Model::Load(const std::string& path,
     return model;
 }
 
-Result<std::shared_ptr<Model>> Model::Load(std::shared_ptr<const std::string> bytes,
+Result<std::shared_ptr<Model>> Model::Load(ModelFile file,
                                            ModelOptions options,
                                            ModelCompiler compiler) {
     std::shared_ptr<Model> model(new Model);
-    model->file_.bytes = std::move(bytes);
+    model->file_ = std::move(file);
     model->options_ = std::move(options);
     model->compiler_ = std::move(compiler);
     FORNAX_RETURN_IF_ERROR(model->Start());

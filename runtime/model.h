@@ -66,8 +66,8 @@ class Model {
     static Result<std::shared_ptr<Model>> Load(const std::string& path,
                                                ModelOptions options,
                                                ModelCompiler compiler);
-    // Keeps the bytes.
-    static Result<std::shared_ptr<Model>> Load(std::shared_ptr<const std::string> bytes,
+    // Keeps what the file has.
+    static Result<std::shared_ptr<Model>> Load(ModelFile file,
                                                ModelOptions options,
                                                ModelCompiler compiler);
 

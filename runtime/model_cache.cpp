@@ -33,7 +33,12 @@ Result<Hash128> RequestKey(const ModelCompiler& compiler, const CompileRequest& 
     Hasher hasher;
     hasher.Append("fornax model").Append(kKeyVersion).Append(compiler.digest);
     if (file.path.empty()) {
-        hasher.Append(HashBytes(std::as_bytes(std::span(*file.bytes))));
+        ByteHasher contents;
+        contents.Append(std::as_bytes(std::span(*file.bytes)));
+        for (const graph::Bytes& piece : file.pieces) {
+            contents.Append(std::as_bytes(*piece));
+        }
+        hasher.Append(contents.Finish());
     } else {
         FORNAX_ASSIGN_OR_RETURN(const Hash128 contents, HashFile(file.path));
         hasher.Append(contents);

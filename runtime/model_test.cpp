@@ -125,8 +125,8 @@ TEST_F(ModelCacheTest, TheDeviceCounts) {
 TEST_F(ModelCacheTest, PlansThatAreNotUsedGo) {
     options_.cache = "none";
     options_.kept_plans = 2;
-    const auto model =
-        Model::Load(std::make_shared<const std::string>("scale"), options_, LinkedCompiler());
+    const auto model = Model::Load({.bytes = std::make_shared<const std::string>("scale")},
+                                   options_, LinkedCompiler());
     ASSERT_TRUE(model.ok()) << model.error().message;
     ModelSession session(*model);
     const auto compiles = [&](float factor) {
@@ -146,8 +146,8 @@ TEST_F(ModelCacheTest, PlansThatAreNotUsedGo) {
 TEST_F(ModelCacheTest, BytesAndFilesShareEntries) {
     EXPECT_EQ(Compiles("add and double", {Vector({1, 2})}, {4, 6}), 1);
     const int before = CompileCount();
-    const auto model = Model::Load(std::make_shared<const std::string>("add and double"), options_,
-                                   LinkedCompiler());
+    const auto model = Model::Load({.bytes = std::make_shared<const std::string>("add and double")},
+                                   options_, LinkedCompiler());
     ASSERT_TRUE(model.ok()) << model.error().message;
     ModelSession session(*model);
     EXPECT_THAT(RunModel(session, {Vector({1, 2})}), ElementsAre(4, 6));
@@ -248,8 +248,8 @@ class GateTest : public testing::Test {
         ModelOptions options;
         options.cache = "none";
         options.dims = {{"n", 4}};
-        auto model =
-            Model::Load(std::make_shared<const std::string>("gate"), options, LinkedCompiler());
+        auto model = Model::Load({.bytes = std::make_shared<const std::string>("gate")}, options,
+                                 LinkedCompiler());
         ASSERT_TRUE(model.ok()) << model.error().message;
         model_ = *model;
         CloseGate();

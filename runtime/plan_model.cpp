@@ -19,6 +19,10 @@ Result<graph::Plan> ParsePlanFile(const ModelFile& file) {
     if (!file.path.empty()) {
         return graph::ReadPlanFile(file.path);
     }
+    if (!file.pieces.empty()) {
+        return Error{ErrorCode::kInvalidArgument,
+                     fmt::format("{} is in pieces, and no FX graph.", file.name())};
+    }
     const std::span bytes(reinterpret_cast<const uint8_t*>(file.bytes->data()), file.bytes->size());
     Result<graph::Plan> plan = graph::ParsePlan(graph::Bytes(bytes, file.bytes));
     if (!plan.ok()) {

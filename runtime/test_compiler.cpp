@@ -238,10 +238,10 @@ Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file) {
     return std::optional(std::move(description));
 }
 
-// The number of bytes of such files says which nodes are not supported.
-Result<std::vector<UnsupportedNode>> CheckTorchGraph(std::span<const uint8_t> file) {
+// The number of bytes of such files' first pieces says which nodes are not supported.
+Result<std::vector<UnsupportedNode>> CheckTorchGraph(const ModelFile& file) {
     std::vector<UnsupportedNode> nodes;
-    for (uint32_t node = 1; node < file.size(); ++node) {
+    for (uint32_t node = 1; node < file.bytes->size(); ++node) {
         nodes.push_back({node, "it is the node " + std::to_string(node)});
     }
     return nodes;

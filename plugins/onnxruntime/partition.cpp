@@ -131,9 +131,9 @@ Status Partition::Load(const OrtGraph* graph,
         FORNAX_RETURN_IF_ERROR(CheckPartition(message->graph(), weights));
         return Start(std::move(*message), {}, std::move(model));
     }
-    FORNAX_ASSIGN_OR_RETURN(
-        model_, runtime::Model::Load(std::get<PlanBytes>(context).bytes, std::move(model),
-                                     runtime::LinkedCompiler()));
+    FORNAX_ASSIGN_OR_RETURN(model_,
+                            runtime::Model::Load({.bytes = std::get<PlanBytes>(context).bytes},
+                                                 std::move(model), runtime::LinkedCompiler()));
     return FindPlanPorts(fused);
 }
 
@@ -247,8 +247,8 @@ Status Partition::Start(onnx::ModelProto message,
     } else if (options_.writes_context) {
         context_ = SerializeContext(*shared);
     }
-    FORNAX_ASSIGN_OR_RETURN(
-        model_, runtime::Model::Load(std::move(bytes), std::move(options), std::move(compiler)));
+    FORNAX_ASSIGN_OR_RETURN(model_, runtime::Model::Load({.bytes = std::move(bytes)},
+                                                         std::move(options), std::move(compiler)));
     return OkStatus();
 }
 

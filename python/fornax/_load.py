@@ -85,6 +85,7 @@ def load(model: Union[str, "os.PathLike[str]", bytes, bytearray, memoryview], *,
     damaged or no model, UNSUPPORTED for what the compiler does not cover, IO. KeyboardInterrupt ends the wait at once; the
     compiler then ends by itself.
     """
+    # fornax.torch hands over files in pieces, too, as the extension module takes them.
     options = _options(device, precision, strict, dynamic, dims, cache, kept_plans, kept_sizes, report)
     values = _values(inputs or {})
     if isinstance(model, (bytearray, memoryview)):

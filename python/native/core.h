@@ -109,6 +109,7 @@ void ForgetTasks(void);
 typedef struct SharedModel {
     int references;  // under the GIL
     fornax_model* model;
+    PyObject* pieces;  // of its file, which the library reads where they are, or null
 } SharedModel;
 
 typedef struct Input {

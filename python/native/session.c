@@ -10,19 +10,19 @@ PyTypeObject* session_type;
 // --- Loading -------------------------------------------------------------------------------------
 
 typedef struct LoadRequest {
-    const char* path;   // or
-    const void* bytes;  // both of Task::keep
-    size_t size_bytes;
+    const char* path;      // or
+    fornax_piece* pieces;  // of a file; the memory of both is that of Task::keep
+    size_t piece_count;
     fornax_options* options;
 } LoadRequest;
 
 static fornax_status Load(Task* task) {
     const LoadRequest* request = task->argument;
     fornax_model* model = NULL;
-    const fornax_status status = request->path != NULL
-                                     ? fornax_model_load(request->path, request->options, &model)
-                                     : fornax_model_load_bytes(request->bytes, request->size_bytes,
-                                                               request->options, &model);
+    const fornax_status status =
+        request->path != NULL ? fornax_model_load(request->path, request->options, &model)
+                              : fornax_model_load_pieces(request->pieces, request->piece_count,
+                                                         request->options, &model);
     task->result = model;
     return status;
 }
@@ -30,6 +30,7 @@ static fornax_status Load(Task* task) {
 static void FreeRequest(LoadRequest* request) {
     if (request != NULL) {
         fornax_options_destroy(request->options);
+        free(request->pieces);
         free(request);
     }
 }
@@ -79,6 +80,34 @@ static int SetInputs(fornax_options* made, PyObject* inputs) {
     return 0;
 }
 
+// bytes, or a tuple of (address, size, what keeps the memory) for each piece.
+static int SetPieces(LoadRequest* request, PyObject* source) {
+    const bool is_whole = PyBytes_Check(source);
+    request->piece_count = is_whole ? 1 : (size_t)PyTuple_Size(source);
+    request->pieces = calloc(request->piece_count + 1, sizeof(fornax_piece));
+    if (request->pieces == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (is_whole) {
+        request->pieces->data = PyBytes_AsString(source);
+        request->pieces->size_bytes = (size_t)PyBytes_Size(source);
+        return 0;
+    }
+    for (size_t i = 0; i < request->piece_count; ++i) {
+        unsigned long long address = 0;
+        Py_ssize_t size_bytes = 0;
+        PyObject* owner = NULL;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(source, (Py_ssize_t)i), "KnO", &address, &size_bytes,
+                              &owner)) {
+            return -1;
+        }
+        request->pieces[i].data = (const void*)(uintptr_t)address;
+        request->pieces[i].size_bytes = (size_t)size_bytes;
+    }
+    return 0;
+}
+
 static SharedModel* NewModel(PyObject* source, PyObject* options, PyObject* inputs) {
     SharedModel* shared = calloc(1, sizeof *shared);
     LoadRequest* request = calloc(1, sizeof *request);
@@ -87,11 +116,11 @@ static SharedModel* NewModel(PyObject* source, PyObject* options, PyObject* inpu
         PyErr_NoMemory();
     } else if (SetOptions(request->options, options) == 0 &&
                SetInputs(request->options, inputs) == 0) {
-        if (PyBytes_Check(source)) {
-            keep = source;
-            Py_INCREF(keep);
-            request->bytes = PyBytes_AsString(keep);
-            request->size_bytes = (size_t)PyBytes_Size(keep);
+        if (PyBytes_Check(source) || PyTuple_Check(source)) {
+            if (SetPieces(request, source) == 0) {
+                keep = source;
+                Py_INCREF(keep);
+            }
         } else if (PyUnicode_FSConverter(source, &keep)) {
             request->path = PyBytes_AsString(keep);
         }
@@ -101,12 +130,17 @@ static SharedModel* NewModel(PyObject* source, PyObject* options, PyObject* inpu
         FreeRequest(request);
         return NULL;
     }
+    if (PyTuple_Check(source)) {
+        shared->pieces = source;
+        Py_INCREF(source);
+    }
     Task task = {.work = Load, .abandon = AbandonLoad, .argument = request, .keep = keep};
     const int outcome = RunTask(&task);
     if (outcome != kTaskAbandoned) {  // else the load that goes on needs it
         FreeRequest(request);
     }
     if (outcome != 0) {
+        Py_CLEAR(shared->pieces);
         free(shared);
         return NULL;
     }
@@ -120,6 +154,7 @@ static void ReleaseModel(SharedModel* shared) {
         PyThreadState* const released = PyEval_SaveThread();
         fornax_model_destroy(shared->model);
         PyEval_RestoreThread(released);
+        Py_CLEAR(shared->pieces);
         free(shared);
     }
 }

@@ -4,6 +4,8 @@ PYTHONPATH has the package, VK_DRIVER_FILES is the driver's manifest.
 """
 
 import copy
+import ctypes
+import gc
 import threading
 import unittest
 import warnings
@@ -15,7 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import fornax
 import fornax.torch
-from fornax.torch import library
+from fornax.torch import capture, graph_file, library
 
 
 def backend(**options):
@@ -52,6 +54,25 @@ class Calls(unittest.TestCase):
 
     def test_tensors_are_read_without_numpy(self):
         self.assertTrue(library.reads_tensors())
+
+    def test_weights_stay_where_they_are(self):
+        weights = [torch.randn(8, 8), torch.randn(8, 8).T, torch.zeros(0)]
+        pieces = library.file_of(b"structure", [capture.bytes_of(weight) for weight in weights])
+        addresses = [address for address, _, _ in pieces]
+        self.assertIn(weights[0].data_ptr(), addresses)
+        self.assertNotIn(weights[1].data_ptr(), addresses)  # its elements are in another order
+        whole = b"".join(ctypes.string_at(address, size) for address, size, _ in pieces)
+        self.assertEqual(whole, b"".join(graph_file.parts_of(b"structure", map(capture.bytes_of, weights))))
+
+    def test_weights_outlive_their_model(self):
+        layer = nn.Linear(256, 128)
+        x = torch.randn(7, 256)
+        expected = layer(x).detach()
+        run = torch.compile(copy.deepcopy(layer), backend=backend(), dynamic=True)
+        with torch.no_grad():
+            for rows in (2, 3, 7):  # a plan for each
+                torch.testing.assert_close(run(x[:rows]), expected[:rows], rtol=1e-4, atol=1e-5)
+                gc.collect()
 
     def test_inputs_of_any_layout(self):
         x, y = torch.randn(2, 6, 4).unbind()

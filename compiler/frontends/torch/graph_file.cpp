@@ -44,9 +44,33 @@ bool LooksLikeGraphFile(std::span<const std::byte> bytes) {
            std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
+PieceIndex::PieceIndex(std::span<const graph::Bytes> pieces)
+    : pieces_(pieces.begin(), pieces.end()) {
+    for (const graph::Bytes& piece : pieces_) {
+        ends_.push_back(size() + piece->size());
+    }
+}
+
+std::optional<graph::Bytes> PieceIndex::Part(uint64_t offset, uint64_t size) const {
+    const auto end = std::ranges::upper_bound(ends_, offset);
+    if (end == ends_.end()) {
+        // Nothing, at the end.
+        return size == 0 && !pieces_.empty() && offset == this->size()
+                   ? std::optional(pieces_.back().Part(pieces_.back()->size(), 0))
+                   : std::nullopt;
+    }
+    const graph::Bytes& piece = pieces_[static_cast<size_t>(end - ends_.begin())];
+    const uint64_t begin = *end - piece->size();
+    if (size > *end - offset) {
+        return std::nullopt;
+    }
+    return piece.Part(offset - begin, size);
+}
+
 Result<GraphFile> ReadGraphFile(graph::Bytes bytes,
                                 const std::string& name,
-                                std::string directory) {
+                                std::string directory,
+                                std::span<const graph::Bytes> pieces) {
     if (!bytes || bytes->size() < kHeaderBytes) {
         return Damaged(name, "it is shorter than its header");
     }
@@ -61,11 +85,13 @@ Result<GraphFile> ReadGraphFile(graph::Bytes bytes,
                                  name, header.version, kFormatVersion)};
     }
     const uint64_t size = bytes->size();
+    const uint64_t size_of_pieces = PieceIndex(pieces).size();
     if (header.structure_bytes > size - kHeaderBytes ||
         header.weights_offset < kHeaderBytes + header.structure_bytes ||
         header.weights_offset % kWeightAlignment != 0 || header.weights_offset > size ||
-        header.weights_bytes != size - header.weights_offset) {
-        return Damaged(name, fmt::format("its parts do not fit its {} bytes", size));
+        header.weights_bytes != size - header.weights_offset + size_of_pieces) {
+        return Damaged(name,
+                       fmt::format("its parts do not fit its {} bytes", size + size_of_pieces));
     }
     // The structure is copied where its address is not aligned, as bytes in memory may not be.
     graph::Bytes structure = bytes.Part(kHeaderBytes, header.structure_bytes);
@@ -90,7 +116,8 @@ Result<GraphFile> ReadGraphFile(graph::Bytes bytes,
     }
     GraphFile file;
     file.program = stored::GetProgram(structure->data());
-    file.weights = bytes.Part(header.weights_offset, header.weights_bytes);
+    file.weights.push_back(bytes.Part(header.weights_offset, size - header.weights_offset));
+    file.weights.insert(file.weights.end(), pieces.begin(), pieces.end());
     file.bytes = std::move(structure);
     file.directory = std::move(directory);
     return file;

@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "compiler/graph/ir/types.h"
@@ -55,15 +57,32 @@ static_assert(sizeof(Header) == kHeaderBytes);
 
 struct GraphFile {
     const stored::Program* program = nullptr;  // lives as long as `bytes`
-    graph::Bytes bytes;                        // of the whole file
-    graph::Bytes weights;                      // the part for weights
+    graph::Bytes bytes;                        // of the structure
+    std::vector<graph::Bytes> weights;         // the part for weights, in pieces
     std::string directory;                     // of files beside it; "": there are none
+};
+
+// Where pieces begin and end, one behind the other.
+class PieceIndex {
+  public:
+    explicit PieceIndex(std::span<const graph::Bytes> pieces);
+    uint64_t size() const { return ends_.empty() ? 0 : ends_.back(); }
+    // `size` bytes from `offset` on, or nothing where no piece has all of them.
+    std::optional<graph::Bytes> Part(uint64_t offset, uint64_t size) const;
+
+  private:
+    std::vector<graph::Bytes> pieces_;
+    std::vector<uint64_t> ends_;
 };
 
 uint32_t Crc32(std::span<const uint8_t> bytes);
 bool LooksLikeGraphFile(std::span<const std::byte> bytes);
 // `name` is for messages. The error is kDataLoss for a file that is damaged or cut short, and
-// kUnsupported for one of another version.
-Result<GraphFile> ReadGraphFile(graph::Bytes bytes, const std::string& name, std::string directory);
+// kUnsupported for one of another version. What lies behind `bytes` may be in further pieces; then
+// `bytes` has the header and the structure.
+Result<GraphFile> ReadGraphFile(graph::Bytes bytes,
+                                const std::string& name,
+                                std::string directory,
+                                std::span<const graph::Bytes> pieces = {});
 
 }  // namespace fornax::torch_frontend

@@ -48,6 +48,7 @@ class GraphImporter : public NodeScope {
   public:
     GraphImporter(const GraphFile& file, const ImportOptions& options)
         : file_(file),
+          weights_(file.weights),
           program_(*file.program),
           options_(options),
           builder_(graph_),
@@ -332,19 +333,21 @@ class GraphImporter : public NodeScope {
         if (!dims) {
             FailInvalid(fmt::format("the weight {} is {}", name, type.ToString()));
         }
-        const graph::Bytes bytes =
-            weight.file() == nullptr ? file_.weights : ReadExternal(TextOf(weight.file()));
+        const PieceIndex external =
+            weight.file() == nullptr ? PieceIndex({})
+                                     : PieceIndex(std::vector{ReadExternal(TextOf(weight.file()))});
+        const PieceIndex& pieces = weight.file() == nullptr ? weights_ : external;
         Tensor tensor{type.element, *dims, nullptr, nullptr};
         const uint64_t count = static_cast<uint64_t>(tensor.count());
         const uint64_t size = count * graph::BytesOf(type.element);
-        if (weight.size() != size || weight.offset() % kWeightAlignment != 0 ||
-            weight.offset() > bytes->size() || size > bytes->size() - weight.offset()) {
+        const std::optional<graph::Bytes> bytes = pieces.Part(weight.offset(), size);
+        if (weight.size() != size || weight.offset() % kWeightAlignment != 0 || !bytes) {
             FailInvalid(
                 fmt::format("the weight {}, {}, takes {} bytes, and the file has {} from "
                             "{} on",
-                            name, type.ToString(), size, bytes->size(), weight.offset()));
+                            name, type.ToString(), size, pieces.size(), weight.offset()));
         }
-        tensor.data = bytes.Part(weight.offset(), size);
+        tensor.data = *bytes;
         if (type.element == ElementType::kBool &&
             std::ranges::any_of(*tensor.data, [](uint8_t byte) { return byte > 1; })) {
             FailInvalid(fmt::format("the weight {} has bools that are not 0 or 1", name));
@@ -478,6 +481,7 @@ class GraphImporter : public NodeScope {
     }
 
     const GraphFile& file_;
+    const PieceIndex weights_;
     const stored::Program& program_;
     const ImportOptions& options_;
     graph::Graph graph_;

@@ -7,6 +7,7 @@
 #include "compiler/frontends/torch/operator_families.h"
 #include "compiler/frontends/torch/test_program.h"
 #include "compiler/graph/interpret/interpreter.h"
+#include "compiler/graph/ir/text.h"
 
 namespace fornax::torch_frontend {
 namespace {
@@ -291,6 +292,37 @@ TEST(GraphFile, RefusesDamage) {
     const auto newer = ReadGraphFile(ToBytes(changed), "net", "");
     ASSERT_FALSE(newer.ok());
     EXPECT_THAT(newer.error().message, HasSubstr("has version 2"));
+}
+
+// The file of Layer() in pieces that end at these bytes of its weights.
+Result<GraphFile> InPieces(const std::vector<size_t>& ends) {
+    const std::vector<uint8_t> whole = FileOf(Layer().program, LayerWeights());
+    std::vector<graph::Bytes> pieces;
+    size_t begin = 0;
+    for (const size_t end : ends) {
+        const size_t last = whole.size() - LayerWeights().size() + end;
+        pieces.push_back(ToBytes({whole.begin() + static_cast<int64_t>(begin),
+                                  whole.begin() + static_cast<int64_t>(last)}));
+        begin = last;
+    }
+    return ReadGraphFile(pieces[0], "net", "", std::span(pieces).subspan(1));
+}
+
+TEST(GraphFile, WeightsMayLieInPieces) {
+    for (const std::vector<size_t>& ends : std::vector<std::vector<size_t>>{
+             {0, 128}, {0, 64, 128}, {0, 16, 64, 72, 128}, {64, 128}, {0, 0, 128, 128}}) {
+        const Result<GraphFile> file = InPieces(ends);
+        ASSERT_TRUE(file.ok()) << file.error().message;
+        const Result<ImportedGraph> in_pieces = ImportGraph(*file, "net", {});
+        const Result<ImportedGraph> whole = Import(Layer(), LayerWeights());
+        ASSERT_TRUE(in_pieces.ok() && whole.ok());
+        EXPECT_EQ(graph::ToText(in_pieces->graph), graph::ToText(whole->graph));
+    }
+    // A weight of 16 bytes ends in another piece than it begins in.
+    const Result<ImportedGraph> split = ImportGraph(*InPieces({0, 8, 128}), "net", {});
+    ASSERT_FALSE(split.ok());
+    EXPECT_THAT(split.error().message, HasSubstr("the weight w"));
+    EXPECT_FALSE(InPieces({0, 64}).ok());
 }
 
 // The checksum is that of zlib, which the writer uses.

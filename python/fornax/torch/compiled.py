@@ -4,7 +4,7 @@ import threading
 
 import torch
 
-from . import call, capture, graph_file, library, orders, sizes
+from . import call, capture, library, orders, sizes
 
 
 class Program:
@@ -34,9 +34,9 @@ class Program:
         return [weight for weight in self.weights if isinstance(weight, int)]
 
     def file(self, arguments):
-        """The whole file. `arguments[place]` is the tensor of a weight."""
-        return b"".join(graph_file.parts_of(self.structure, (
-            capture.bytes_of(arguments[weight]) if isinstance(weight, int) else weight for weight in self.weights)))
+        """The whole file, as library.file_of() makes it. `arguments[place]` is the tensor of a weight."""
+        return library.file_of(self.structure, [
+            capture.bytes_of(arguments[weight]) if isinstance(weight, int) else weight for weight in self.weights])
 
     def session(self, file, options, dynamic):
         """A library.Session of the file."""
@@ -124,7 +124,7 @@ class Compiled:
         writer = capture.Writer(graph_module, self._weights, in_place=True)
         self._free = free_numbers(writer, self._placeholders)
         structure = writer.program.structure()
-        file = b"".join(graph_file.parts_of(structure, writer.program.weights))
+        file = library.file_of(structure, writer.program.weights)
         self.problems = dict(writer.problems)
         for number, reason in library.check(file):
             self.problems.setdefault(writer.nodes[number], reason)
@@ -159,7 +159,7 @@ class Compiled:
                 structure = writer.program.structure()
                 run = self._sessions[numbers] = self._run_of(
                     Program(writer, self._placeholders, structure),
-                    b"".join(graph_file.parts_of(structure, writer.program.weights)))
+                    library.file_of(structure, writer.program.weights))
             return run
 
     def __call__(self, *arguments):

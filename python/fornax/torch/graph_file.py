@@ -121,6 +121,9 @@ class Program:
         return b"".join(self.parts())
 
 
+PARTS_BEFORE_WEIGHTS = 3  # of parts_of()
+
+
 def parts_of(structure, weights):
     """The pieces of a file with this structure and these weights, which are bytes-like and in the structure's order."""
     offset = HEADER.size + len(structure)

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import _driver
 from .._errors import Error, Status
-from . import capture, frozen, graph_file, library
+from . import capture, frozen, library
 from .compiled import Program, free_numbers
 from .prepare import is_plain
 
@@ -97,7 +97,7 @@ def program_of(graph_module, weights):
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     writer = capture.Writer(graph_module, weights, in_place=True)
     structure = writer.program.structure()
-    if writer.problems or library.check(b"".join(graph_file.parts_of(structure, writer.program.weights))):
+    if writer.problems or library.check(library.file_of(structure, writer.program.weights)):
         bypass("a part of it runs in torch")
     if free_numbers(writer, placeholders):
         bypass("numbers choose its file")

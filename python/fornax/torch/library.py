@@ -2,7 +2,9 @@
 
 import ctypes
 import functools
+import itertools
 
+import numpy
 import torch
 
 from .. import _core  # noqa: F401  (loads libfornax.so)
@@ -23,8 +25,21 @@ def _library():
     _driver.select()
     library = ctypes.CDLL("libfornax.so")  # the package's, which is there already
     library.fornax_error_message.restype = ctypes.c_char_p
-    library.fornax_torch_check.argtypes = [ctypes.c_char_p, ctypes.c_size_t, _CALLBACK, ctypes.c_void_p]
+    library.fornax_torch_check.argtypes = [ctypes.POINTER(_Piece), ctypes.c_size_t, _CALLBACK, ctypes.c_void_p]
     return library
+
+
+class _Piece(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("size_bytes", ctypes.c_size_t)]
+
+
+def file_of(structure, weights):
+    """A file in pieces, (address, bytes, what keeps the memory) of each, as the library reads it. Weights, which are bytes-like,
+    are not copied: they must not change as long as a session of the file is there."""
+    parts = graph_file.parts_of(structure, weights)
+    head = b"".join(itertools.islice(parts, graph_file.PARTS_BEFORE_WEIGHTS))
+    arrays = (numpy.frombuffer(part, numpy.uint8) for part in (head, *parts) if len(part) > 0)
+    return tuple((array.__array_interface__["data"][0], array.nbytes, array) for array in arrays)
 
 
 def check(file):
@@ -32,7 +47,8 @@ def check(file):
     found = []
     callback = _CALLBACK(lambda _, node, reason: found.append((node, reason.decode())))
     library = _library()
-    status = library.fornax_torch_check(file, len(file), callback, None)
+    pieces = (_Piece * len(file))(*(piece[:2] for piece in file))
+    status = library.fornax_torch_check(pieces, len(file), callback, None)
     if status != 0:
         raise Error(library.fornax_error_message().decode(), status)
     return found
@@ -57,7 +73,7 @@ def _arrays(tensors):
 
 
 class Session:
-    """A file that is loaded; `options` are those of fornax.load(). `states` are (name, dtype) of inputs that change in
+    """A file of file_of() that is loaded; `options` are those of fornax.load(). `states` are (name, dtype) of inputs that change in
     place.
 
     run(inputs, outputs, states, profile) reads tensors, and writes to contiguous tensors, in place where the device can.
