@@ -139,8 +139,17 @@ void Emitter::EmitPrologue(const std::string& symbol) {
     };
     using hal::DispatchFrame;
     using hal::WorkerFrame;
-    code_.push_constants =
-        load(code_.dispatch, offsetof(DispatchFrame, push_constants), ptr, "push");
+    auto* push = load(code_.dispatch, offsetof(DispatchFrame, push_constants), ptr, "push");
+    // They may be read wherever nothing writes them: before all workgroups.
+    llvm::MDBuilder numbers(code_.context);
+    push->setMetadata(
+        llvm::LLVMContext::MD_dereferenceable,
+        llvm::MDNode::get(code_.context,
+                          numbers.createConstant(builder_.getInt64(hal::kPushConstantBytes))));
+    push->setMetadata(
+        llvm::LLVMContext::MD_align,
+        llvm::MDNode::get(code_.context, numbers.createConstant(builder_.getInt64(4))));
+    code_.push_constants = push;
     code_.shared =
         load(code_.function->getArg(1), offsetof(WorkerFrame, shared_memory), ptr, "shared");
     code_.scratch = load(code_.function->getArg(1), offsetof(WorkerFrame, scratch), ptr, "scratch");
@@ -151,15 +160,18 @@ void Emitter::EmitPrologue(const std::string& symbol) {
     }
 }
 
+// Two loops: one over rows of workgroups along x, and in it one over the workgroups of a row. What
+// only depends on the row, or on nothing but the dispatch, LLVM takes out of the inner one.
 void Emitter::EmitWorkgroupLoop() {
     llvm::Type* i32 = builder_.getInt32Ty();
+    llvm::Type* i64 = builder_.getInt64Ty();
     Value* first = code_.function->getArg(2);
     Value* count = code_.function->getArg(3);
     // Position of the first workgroup; x counts fastest.
     Value* start[3];
     Value* rest = first;
     for (uint32_t i = 0; i < 3; ++i) {
-        Value* size = builder_.CreateZExt(code_.num_workgroups[i], builder_.getInt64Ty());
+        Value* size = builder_.CreateZExt(code_.num_workgroups[i], i64);
         start[i] = builder_.CreateTrunc(i == 2 ? rest : builder_.CreateURem(rest, size), i32);
         if (i != 2) {
             rest = builder_.CreateUDiv(rest, size);
@@ -172,22 +184,36 @@ void Emitter::EmitWorkgroupLoop() {
             offsetof(hal::DispatchFrame, base_workgroup) + 4 * i);
         base[i] = builder_.CreateLoad(i32, address, "base");
     }
+    BasicBlock* row = code_.NewBlock("row");
     BasicBlock* body = code_.NewBlock("workgroup");
+    BasicBlock* row_end = code_.NewBlock("row_end");
     BasicBlock* exit = code_.NewBlock("exit");
     workgroup_end_ = code_.NewBlock("workgroup_end");
+    builder_.CreateBr(row);
+
+    builder_.SetInsertPoint(row);
+    auto* row_index = builder_.CreatePHI(i64, 2, "row_index");
+    row_index->addIncoming(builder_.getInt64(0), code_.entry);
+    llvm::PHINode* row_position[3];  // of its first workgroup
+    for (uint32_t i = 0; i < 3; ++i) {
+        row_position[i] = builder_.CreatePHI(i32, 2, "row_position");
+        row_position[i]->addIncoming(start[i], code_.entry);
+    }
+    Value* in_row = builder_.CreateSub(code_.num_workgroups[0], row_position[0]);
+    Value* row_last = builder_.CreateBinaryIntrinsic(
+        llvm::Intrinsic::umin, count,
+        builder_.CreateAdd(row_index, builder_.CreateZExt(in_row, i64)), nullptr, "row_last");
+    for (uint32_t i = 1; i < 3; ++i) {
+        code_.workgroup_id[i] = builder_.CreateAdd(row_position[i], base[i], "workgroup_id");
+    }
     builder_.CreateBr(body);
 
     builder_.SetInsertPoint(body);
-    auto* index = builder_.CreatePHI(builder_.getInt64Ty(), 2, "index");
-    index->addIncoming(builder_.getInt64(0), code_.entry);
-    llvm::PHINode* position[3];
-    for (uint32_t i = 0; i < 3; ++i) {
-        position[i] = builder_.CreatePHI(i32, 2, "position");
-        position[i]->addIncoming(start[i], code_.entry);
-    }
-    for (uint32_t i = 0; i < 3; ++i) {
-        code_.workgroup_id[i] = builder_.CreateAdd(position[i], base[i], "workgroup_id");
-    }
+    auto* index = builder_.CreatePHI(i64, 2, "index");
+    index->addIncoming(row_index, row);
+    auto* position = builder_.CreatePHI(i32, 2, "position");
+    position->addIncoming(row_position[0], row);
+    code_.workgroup_id[0] = builder_.CreateAdd(position, base[0], "workgroup_id");
 
     // Volatile, so that it stays in the loop and before what the workgroup does.
     Value* begun = builder_.CreateConstInBoundsGEP1_64(
@@ -198,11 +224,10 @@ void Emitter::EmitWorkgroupLoop() {
     const uint32_t together = shapes_.map().workgroups;
     Value* step = builder_.getInt32(1);
     if (together > 1) {
-        Value* rest_of_call = builder_.CreateBinaryIntrinsic(
-            llvm::Intrinsic::umin, builder_.CreateSub(count, index), builder_.getInt64(together));
-        step = builder_.CreateBinaryIntrinsic(
-            llvm::Intrinsic::umin, builder_.CreateTrunc(rest_of_call, i32),
-            builder_.CreateSub(code_.num_workgroups[0], position[0]));
+        Value* left = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin,
+                                                     builder_.CreateSub(row_last, index),
+                                                     builder_.getInt64(together));
+        step = builder_.CreateTrunc(left, i32);
         code_.workgroups_in_vector = step;
     }
 
@@ -215,19 +240,20 @@ void Emitter::EmitWorkgroupLoop() {
     code_.BranchTo(workgroup_end_);
 
     builder_.SetInsertPoint(workgroup_end_);
-    Value* x = builder_.CreateAdd(position[0], step);
-    Value* wrap_x = builder_.CreateICmpEQ(x, code_.num_workgroups[0]);
-    Value* y = builder_.CreateAdd(position[1], builder_.CreateZExt(wrap_x, i32));
-    Value* wrap_y = builder_.CreateICmpEQ(y, code_.num_workgroups[1]);
-    Value* z = builder_.CreateAdd(position[2], builder_.CreateZExt(wrap_y, i32));
-    position[0]->addIncoming(builder_.CreateSelect(wrap_x, builder_.getInt32(0), x),
-                             workgroup_end_);
-    position[1]->addIncoming(builder_.CreateSelect(wrap_y, builder_.getInt32(0), y),
-                             workgroup_end_);
-    position[2]->addIncoming(z, workgroup_end_);
-    Value* next = builder_.CreateAdd(index, builder_.CreateZExt(step, builder_.getInt64Ty()));
+    position->addIncoming(builder_.CreateAdd(position, step), workgroup_end_);
+    Value* next = builder_.CreateAdd(index, builder_.CreateZExt(step, i64));
     index->addIncoming(next, workgroup_end_);
-    builder_.CreateCondBr(builder_.CreateICmpULT(next, count), body, exit);
+    builder_.CreateCondBr(builder_.CreateICmpULT(next, row_last), body, row_end);
+
+    builder_.SetInsertPoint(row_end);
+    Value* y = builder_.CreateAdd(row_position[1], builder_.getInt32(1));
+    Value* wrap_y = builder_.CreateICmpEQ(y, code_.num_workgroups[1]);
+    Value* z = builder_.CreateAdd(row_position[2], builder_.CreateZExt(wrap_y, i32));
+    row_position[0]->addIncoming(builder_.getInt32(0), row_end);
+    row_position[1]->addIncoming(builder_.CreateSelect(wrap_y, builder_.getInt32(0), y), row_end);
+    row_position[2]->addIncoming(z, row_end);
+    row_index->addIncoming(row_last, row_end);
+    builder_.CreateCondBr(builder_.CreateICmpULT(row_last, count), row, exit);
 
     builder_.SetInsertPoint(exit);
     prefetch_.FinishStreams();
