@@ -79,6 +79,11 @@ bool ChainHalfSums(ir::Kernel& kernel);
 // vectors whose lanes share every quotient. True if there was any; Simplify should follow.
 bool VersionDivisions(ir::Kernel& kernel);
 
+// Gives what follows a loop a copy for subgroups of which no lane enters the loop, where it goes on
+// by what the loop carries. Kernels with operations of subgroups only. True if there was any;
+// Simplify should follow.
+bool BypassLoops(ir::Kernel& kernel);
+
 // Gives each invocation one iteration of loops that all invocations run alike and whose iterations
 // have nothing to do with each other. True if there were any; PromoteLocals should follow.
 bool DistributeLoops(ir::Kernel& kernel);

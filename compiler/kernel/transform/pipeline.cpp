@@ -64,6 +64,9 @@ void RunOtherPasses(ir::Kernel& kernel,
         if (VersionDivisions(kernel)) {
             Simplify(kernel);
         }
+        if (BypassLoops(kernel)) {
+            Simplify(kernel);
+        }
         if (joined != JoinedProducts::kNone && JoinRounds(kernel, joined)) {
             Simplify(kernel);
         }
