@@ -191,6 +191,44 @@ TEST(EmitPacked, RowsAreCopied) {
     }
 }
 
+// Four words a lane: two of the four results share each shuffle of two registers.
+TEST(EmitPacked, WordsOfRunsShareShuffles) {
+    const ir::Kernel kernel = TwoBufferKernel("workgroup_size(8, 1, 1) push_constants(4)", R"(
+    %li:i32 = builtin local_index
+    %c16:i32 = const 16
+    %c32:i32 = const 32
+    %c64:i32 = const 64
+    %c96:i32 = const 96
+    %run:i32 = imul %li, %c16
+    %o0:i32 = shl %li, %two
+    %o1:i32 = iadd %o0, %c32
+    %o2:i32 = iadd %o0, %c64
+    %o3:i32 = iadd %o0, %c96
+)",
+                                              R"(
+    %v0:i32, %v1:i32, %v2:i32, %v3:i32 = load_buffer %in, %run align(4)
+    store_buffer %out, %o0, %v0 align(4)
+    store_buffer %out, %o1, %v1 align(4)
+    store_buffer %out, %o2, %v2 align(4)
+    store_buffer %out, %o3, %v3 align(4)
+    return
+)");
+    ForEachWidth(kernel, {Counting(32), std::vector<uint32_t>(32, 7)}, {}, [](const Buffers& b) {
+        for (uint32_t i = 0; i < 32; ++i) {
+            ASSERT_EQ(b[1][i], 100 + i % 8 * 4 + i / 8) << i;
+        }
+    });
+    auto native = RunnableKernel::Create(kernel, 8, "haswell");
+    ASSERT_TRUE(native.ok()) << native.error().message;
+    const std::string& text = native->optimized_llvm_ir();
+    size_t shuffles = 0;
+    for (size_t at = text.find("= shufflevector"); at != std::string::npos;
+         at = text.find("= shufflevector", at + 1)) {
+        ++shuffles;
+    }
+    EXPECT_EQ(shuffles, 8u + 2u) << text;  // two take registers out of one long vector
+}
+
 // A tree in workgroup memory, whose conditions are written in every way that is known.
 TEST(EmitSegments, FewInvocationsWork) {
     std::string body = R"(

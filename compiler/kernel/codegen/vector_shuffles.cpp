@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <optional>
 
 namespace fornax::kernel::vectors {
 
@@ -27,6 +28,27 @@ uint64_t ElementBytes(const llvm::Type* type) {
 bool JoinsToRegisters(llvm::ArrayRef<Value*> parts, unsigned width) {
     return parts.size() % 2 == 0 &&
            std::ranges::all_of(parts, [&](const Value* part) { return 2 * Width(part) == width; });
+}
+
+// Elements of 16 bytes.
+constexpr unsigned kGroup = 4;
+
+// 0 or 1: all elements that are picked lie in this half of each group; none if they do not.
+std::optional<unsigned> CommonHalf(const std::map<int, Picks>& by_piece) {
+    std::optional<unsigned> half;
+    for (const auto& [piece, picks] : by_piece) {
+        for (int at : picks) {
+            if (at < 0) {
+                continue;
+            }
+            const unsigned of_this = static_cast<unsigned>(at) % kGroup / 2;
+            if (half.value_or(of_this) != of_this) {
+                return {};
+            }
+            half = of_this;
+        }
+    }
+    return half;
 }
 
 bool IsIdentity(llvm::ArrayRef<int> pick) {
@@ -100,6 +122,33 @@ std::vector<Value*> PermuteToRegisters(llvm::IRBuilderBase& b,
             auto [piece, at] = place[static_cast<size_t>(pick[i])];
             Picks& mask = by_piece.try_emplace(piece, Picks(width, -1)).first->second;
             mask[i - start] = at;
+        }
+        // Of four pieces in runs of four elements, pairs give the halves of their groups, which is
+        // the same shuffle for two of four results.
+        const bool words = bits == 32 && width >= 2 * kGroup && by_piece.size() == kGroup;
+        if (const std::optional<unsigned> half = words ? CommonHalf(by_piece) : std::nullopt) {
+            Picks halves(width, -1);
+            for (unsigned i = 0; i < width; ++i) {
+                const unsigned in_piece = i / kGroup * kGroup + *half * 2 + i % 2;
+                halves[i] = static_cast<int>(in_piece + (i % kGroup < 2 ? 0 : width));
+            }
+            llvm::SmallVector<Value*, kGroup> whole;
+            Picks places(width, -1);
+            for (const auto& [piece, picks] : by_piece) {
+                const auto number = static_cast<unsigned>(whole.size());
+                whole.push_back(piece_value(piece));
+                for (unsigned i = 0; i < width; ++i) {
+                    if (picks[i] >= 0) {
+                        const auto at = static_cast<unsigned>(picks[i]);
+                        places[i] = static_cast<int>(at / kGroup * kGroup + number % 2 * 2 +
+                                                     at % 2 + number / 2 * width);
+                    }
+                }
+            }
+            registers.push_back(
+                b.CreateShuffleVector(b.CreateShuffleVector(whole[0], whole[1], halves),
+                                      b.CreateShuffleVector(whole[2], whole[3], halves), places));
+            continue;
         }
         struct Partial {
             Value* value;
