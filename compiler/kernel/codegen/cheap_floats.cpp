@@ -7,6 +7,7 @@
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
@@ -324,6 +325,9 @@ struct Field {
     unsigned place = 0;
     uint32_t mask = 0;
     int plus = 0;
+
+    // A mask and a conversion alone are as many instructions.
+    bool Pays() const { return place != 0 || plus != 0; }
 };
 
 constexpr unsigned kMantissaBits = 23;
@@ -367,10 +371,50 @@ std::optional<Field> FindField(const llvm::Instruction& instruction) {
         value = inner;
     }
     field.word = value;
-    // A mask and a conversion alone are as many instructions.
-    const bool pays = field.place != 0 || field.plus != 0;
-    return pays && field.mask != 0 && BitsOfField(field) <= kMostFieldBits ? std::optional(field)
-                                                                           : std::nullopt;
+    return field.Pays() && field.mask != 0 && BitsOfField(field) <= kMostFieldBits
+               ? std::optional(field)
+               : std::nullopt;
+}
+
+// A byte or a half of a word that was narrowed first, as unpacked vectors of bytes are. Numbers
+// with a sign are taken if they are not negative before the sum.
+std::optional<Field> FindNarrowField(const llvm::Instruction& instruction) {
+    namespace m = llvm::PatternMatch;
+    const bool is_signed = llvm::isa<llvm::SIToFPInst>(instruction);
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType());
+    if ((!is_signed && !llvm::isa<llvm::UIToFPInst>(instruction)) || vector == nullptr ||
+        !vector->getElementType()->isFloatTy()) {
+        return std::nullopt;
+    }
+    V value = instruction.getOperand(0), inner = nullptr;
+    const unsigned width = value->getType()->getScalarSizeInBits();
+    if (width != 8 && width != 16) {
+        return std::nullopt;
+    }
+    Field field;
+    const llvm::APInt *plus = nullptr, *place = nullptr;
+    if (m::match(value, m::m_OneUse(m::m_Add(m::m_Value(inner), m::m_APInt(plus))))) {
+        field.plus = static_cast<int>(is_signed ? plus->getSExtValue()
+                                                : static_cast<int64_t>(plus->getZExtValue()));
+        value = inner;
+    }
+    if (!m::match(value, m::m_OneUse(m::m_Trunc(m::m_Value(inner)))) ||
+        !inner->getType()->getScalarType()->isIntegerTy(32)) {
+        return std::nullopt;
+    }
+    const llvm::KnownBits known =
+        llvm::computeKnownBits(value, instruction.getModule()->getDataLayout());
+    field.mask = static_cast<uint32_t>(known.getMaxValue().getZExtValue());
+    const int64_t most = is_signed ? (int64_t{1} << (width - 1)) - 1 : (int64_t{1} << width) - 1;
+    if (field.mask == 0 || field.mask > most || field.mask + int64_t{field.plus} > most) {
+        return std::nullopt;
+    }
+    if (m::match(inner, m::m_LShr(m::m_Value(field.word), m::m_APInt(place))) && place->ult(32)) {
+        field.place = static_cast<unsigned>(place->getZExtValue());
+    } else {
+        field.word = inner;
+    }
+    return field.Pays() ? std::optional(field) : std::nullopt;
 }
 
 // Below the exponent of 2^(23 - place), a bit at `place` counts 1.
@@ -401,7 +445,11 @@ V NumberOf(llvm::IRBuilder<>& b, const Field& field, llvm::Type* type) {
 llvm::PreservedAnalyses FieldsPass::run(llvm::Function& function, llvm::FunctionAnalysisManager&) {
     llvm::SmallVector<std::pair<llvm::Instruction*, Field>, 16> found;
     for (llvm::Instruction& instruction : llvm::instructions(function)) {
-        if (const std::optional<Field> field = FindField(instruction)) {
+        std::optional<Field> field = FindField(instruction);
+        if (!field) {
+            field = FindNarrowField(instruction);
+        }
+        if (field) {
             found.emplace_back(&instruction, *field);
         }
     }

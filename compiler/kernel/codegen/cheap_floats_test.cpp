@@ -305,6 +305,60 @@ TEST(CheapFloats, FieldsAreTheirNumbers) {
     }
 }
 
+// Bytes of a word, each less a number, as vectors of bytes are unpacked: with a sign where the sum
+// may be negative. Bytes that may have their highest bit set are converted as they are.
+TEST(CheapFloats, BytesAreTheirNumbers) {
+    struct Case {
+        uint32_t mask;  // of the word
+        int plus;
+        const char* convert;
+        bool is_cast;  // in the code for vectors
+    };
+    for (const Case& c :
+         {Case{0x3F3F3F3F, -32, "stof", false}, Case{0x7F7F7F7F, -127, "stof", false},
+          Case{0x7F7F7F7F, 1, "stof", true}, Case{0xFFFFFFFF, -32, "stof", true},
+          Case{0x7F7F7F7F, 127, "utof", false}, Case{0x7F7F7F7F, 130, "utof", true},
+          Case{0x3F3F3F3F, -32, "utof", true}}) {
+        SCOPED_TRACE(fmt::format("{:x} {} {}", c.mask, c.plus, c.convert));
+        std::string body = fmt::format(
+            "%whole:i32 = load_buffer %in, %o align(4)\n%mask:i32 = const {}\n%word:i32 = and "
+            "%whole, %mask\n%plus:i8 = const {}\n%four:i32 = const 4\n%to0:i32 = imul %o, %four\n",
+            c.mask, c.plus);
+        for (int i = 0; i < 4; ++i) {
+            body += fmt::format(
+                "%p{0}:i32 = const {1}\n%s{0}:i32 = lshr %word, %p{0}\n%b{0}:i8 = trunc %s{0}\n"
+                "%g{0}:i8 = iadd %b{0}, %plus\n%n{0}:f32 = {3} %g{0}\n"
+                "store_buffer %out, %to{0}, %n{0} align(4)\n%to{2}:i32 = iadd %to{0}, %four\n",
+                i, i * 8, i + 1, c.convert);
+        }
+        const ir::Kernel kernel = TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)",
+                                                  kPlace, body + "return\n");
+        std::vector<uint32_t> words = {0, ~0U, 0x0F1E2D3C, 0x80000001};
+        std::mt19937 random(c.mask);
+        while (words.size() < 2 * kGroup) {
+            words.push_back(static_cast<uint32_t>(random()));
+        }
+        Launch launch;
+        launch.groups[0] = 2;
+        ForEachWidth(
+            kernel, {words, std::vector<uint32_t>(words.size() * 4)}, launch,
+            [&](const Buffers& results) {
+                for (size_t i = 0; i < words.size() * 4; ++i) {
+                    const auto byte = static_cast<uint8_t>(
+                        ((words[i / 4] & c.mask) >> (i % 4 * 8)) + static_cast<uint32_t>(c.plus));
+                    const float number = c.convert == std::string("stof")
+                                             ? static_cast<float>(static_cast<int8_t>(byte))
+                                             : static_cast<float>(byte);
+                    ASSERT_EQ(results[1][i], std::bit_cast<uint32_t>(number))
+                        << words[i / 4] << " " << i % 4;
+                }
+            });
+        const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16, "x86-64-v3");
+        ASSERT_TRUE(native.ok());
+        EXPECT_EQ(native->optimized_llvm_ir().find("tofp") != std::string::npos, c.is_cast);
+    }
+}
+
 // The greater of each number and another one, or NaN if either is.
 constexpr char kGreatest[] = R"(
     %a:f32 = load_buffer %in, %o align(4)
