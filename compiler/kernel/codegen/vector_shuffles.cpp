@@ -123,8 +123,8 @@ std::vector<Value*> PermuteToRegisters(llvm::IRBuilderBase& b,
             Picks& mask = by_piece.try_emplace(piece, Picks(width, -1)).first->second;
             mask[i - start] = at;
         }
-        // Of four pieces in runs of four elements, pairs give the halves of their groups, which is
-        // the same shuffle for two of four results.
+        // Pairs of four pieces give the halves of their groups, by the same shuffles for two of
+        // four results.
         const bool words = bits == 32 && width >= 2 * kGroup && by_piece.size() == kGroup;
         if (const std::optional<unsigned> half = words ? CommonHalf(by_piece) : std::nullopt) {
             Picks halves(width, -1);

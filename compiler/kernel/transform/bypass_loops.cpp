@@ -63,7 +63,7 @@ class Bypasser {
         return around.valid();
     }
 
-    // Of straight code whose first branch decides whether an iteration begins.
+    // The loop is straight code whose first branch decides whether an iteration begins.
     std::optional<Entry> FindEntry(InstId id) const {
         const Instruction& loop = kernel_.inst(id);
         const std::vector<InstId>& insts = kernel_.block(loop.blocks[0]).insts;
