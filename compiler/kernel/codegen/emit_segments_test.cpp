@@ -1,6 +1,8 @@
 // Segments between barriers: widths of their own, and what loops carry from one to the next.
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
 
 #include <functional>
 
@@ -321,6 +323,78 @@ TEST(EmitSegments, NextTileIsFetchedWhileThisOneIsComputed) {
     text.replace(text.find("store_shared"), 0,
                  "%next:i32 = iadd %byte, %sixty_four\n%x:i32 = load_buffer %in, %next align(4)\n");
     EXPECT_EQ(fetches(Parse("workgroup_size(64, 1, 1) push_constants(4) shared(256)", text)), 2u);
+    ForEachWidth(kernel, {Counting(256), std::vector<uint32_t>(64, 7)}, {}, [&](const Buffers& b) {
+        for (uint32_t i = 0; i < 64; ++i) {
+            uint32_t sum = 0;
+            for (uint32_t at = 0; at < 256; at += 64) {
+                for (uint32_t n = 0; n < 8; ++n) {
+                    sum += 100 + at + (n * i) % 64;
+                }
+            }
+            ASSERT_EQ(b[1][i], sum) << i;
+        }
+    });
+}
+
+// The same tiles, with all that an iteration does behind the loop's test, as compilers write loops
+// that test first. `behind` follows the new sum.
+std::string TilesBehindTheTest(const std::string& behind) {
+    std::string text = kTiles;
+    const auto replace = [&](const std::string& from, const std::string& to) {
+        text.replace(text.find(from), from.size(), to);
+    };
+    replace(R"(        yield
+      } else {
+        exit @0 %sum
+      }
+      %word)",
+            R"(        continue @0
+      }
+      exit @0 %sum
+    } continuing () {
+      %word)");
+    replace(R"(      continue @0 %added
+    } continuing (%carried:i32) {
+)",
+            behind);
+    replace("next %at2, %carried", "next %at2, %added");
+    return text;
+}
+
+std::string LlvmIr(const ir::Kernel& kernel, bool prefetch) {
+    llvm::LLVMContext context;
+    llvm::Module module("test", context);
+    EmitOptions options;
+    options.force_lanes = 16;
+    options.prefetch = prefetch;
+    Result<EmittedKernel> emitted = EmitKernel(kernel, options, "kernel", module);
+    EXPECT_TRUE(emitted.ok()) << emitted.error().message;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module.print(stream, nullptr);
+    return text;
+}
+
+size_t CountOf(const std::string& text, const std::string& what) {
+    size_t count = 0;
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
+        ++count;
+    }
+    return count;
+}
+
+TEST(EmitSegments, TilesBehindTheTestOfALoop) {
+    const char* header = "workgroup_size(64, 1, 1) push_constants(4) shared(256)";
+    const ir::Kernel kernel = Parse(header, TilesBehindTheTest("barrier\n"));
+    const std::string fetch = "call void @llvm.prefetch";
+    EXPECT_EQ(CountOf(LlvmIr(kernel, true), fetch), CountOf(LlvmIr(kernel, false), fetch) + 1);
+    // The sum has one place, unless the old one is used behind the new one.
+    const ir::Kernel uses_old =
+        Parse(header, TilesBehindTheTest("barrier\n%old:i32 = iadd %sum, %one\n"
+                                         "store_buffer %out, %o, %old align(4)\n"));
+    const std::string store = "store <16 x i32>";
+    EXPECT_EQ(CountOf(LlvmIr(kernel, false), store), 12u);
+    EXPECT_EQ(CountOf(LlvmIr(uses_old, false), store), 15u);  // one of them to the buffer
     ForEachWidth(kernel, {Counting(256), std::vector<uint32_t>(64, 7)}, {}, [&](const Buffers& b) {
         for (uint32_t i = 0; i < 64; ++i) {
             uint32_t sum = 0;

@@ -108,9 +108,23 @@ void SpillSlots::ShareLoopSlots(const ir::Instruction& loop) {
     };
     const std::vector<ir::InstId>& insts = kernel_.block(loop.blocks[0]).insts;
     const ir::Instruction& end = kernel_.inst(insts.back());
+    // Where the instruction of a block that makes the value stands in it.
+    const auto made_at = [&](const std::vector<ir::InstId>& block, ir::ValueId value) {
+        return std::find_if(block.begin(), block.end(), [&](ir::InstId id) {
+            const std::vector<ir::ValueId>& results = kernel_.inst(id).results;
+            return std::find(results.begin(), results.end(), value) != results.end();
+        });
+    };
     for (size_t i = 0; i < body.size(); ++i) {
         const ir::ValueId param = next.operands[i];
         const auto place = std::find(continuing.params.begin(), continuing.params.end(), param);
+        if (place == continuing.params.end() && !slot_owner_[body[i].index].valid()) {
+            const auto definition = made_at(continuing.insts, param);
+            if (definition != continuing.insts.end() && may_share(param, body[i]) &&
+                LastUse(loop.blocks[1], body[i]) <= definition - continuing.insts.begin()) {
+                slot_owner_[param.index] = body[i];
+            }
+        }
         if (place == continuing.params.end() || !may_share(param, body[i]) ||
             slot_owner_[body[i].index].valid() || LastUse(loop.blocks[1], body[i]) >= 0) {
             continue;
@@ -122,10 +136,7 @@ void SpillSlots::ShareLoopSlots(const ir::Instruction& loop) {
         }
         const ir::ValueId made =
             end.operands[static_cast<size_t>(place - continuing.params.begin())];
-        const auto definition = std::find_if(insts.begin(), insts.end(), [&](ir::InstId id) {
-            const std::vector<ir::ValueId>& results = kernel_.inst(id).results;
-            return std::find(results.begin(), results.end(), made) != results.end();
-        });
+        const auto definition = made_at(insts, made);
         if (definition != insts.end() && may_share(made, body[i]) &&
             LastUse(loop.blocks[0], body[i]) <= definition - insts.begin()) {
             slot_owner_[made.index] = body[i];

@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "compiler/kernel/codegen/order_products.h"
 #include "compiler/kernel/codegen/split_blocks.h"
+#include "compiler/kernel/codegen/target_machine.h"
 
 namespace fornax::kernel {
 
@@ -64,6 +66,9 @@ bool AddPasses(const llvm::Module& module,
     }
     // The last pass that would join blocks again.
     const std::unique_ptr<llvm::Pass> prepare(llvm::createCodeGenPrepareLegacyPass());
+    config->insertPass(
+        prepare->getPassID(),
+        CreateOrderProductsPass(static_cast<unsigned>(FlagOf(module, kVectorBitsFlag))));
     config->insertPass(prepare->getPassID(), CreateSplitBlocksPass());
     passes.add(config);  // and what follows: the manager owns its passes
     auto* info = new llvm::MachineModuleInfoWrapperPass(&machine);

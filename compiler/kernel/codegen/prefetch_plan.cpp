@@ -40,9 +40,11 @@ void PrefetchPlan::VisitLoop(const ir::Instruction& loop) {
     }
     FindDependents(steps);
     std::vector<uint32_t> segments;
-    for (const Step& step : regions_.steps(loop.blocks[0])) {
-        if (step.kind == Step::Kind::kSegment) {
-            segments.push_back(step.segment);
+    for (ir::BlockId block : loop.blocks) {
+        for (const Step& step : regions_.steps(block)) {
+            if (step.kind == Step::Kind::kSegment) {
+                segments.push_back(step.segment);
+            }
         }
     }
     std::vector<uint64_t> weights;

@@ -99,6 +99,8 @@ class Simplifier : public ExpressionBuilder {
     ir::InstId ProcessSwitch(ir::InstId id, Insts& out);
     ir::InstId ProcessScope(ir::InstId id, Insts& out);
     ir::InstId ProcessLoop(ir::InstId id, Insts& out);
+    void MergeLoopParams(ir::InstId id);
+    bool IsUndef(ir::ValueId value) const;
     void UnwindLoop(ir::InstId id);
     void RetargetContinues(ir::BlockId block, ir::InstId loop, ir::InstId scope);
     ir::InstId Take(ir::InstId id, ir::BlockId block, Insts& out);

@@ -244,6 +244,37 @@ void Simplifier::RetargetContinues(BlockId block, InstId loop, InstId scope) {
     }
 }
 
+// Parameters that go on with the same value are one, if they begin with the same or one of them
+// begins with any value.
+void Simplifier::MergeLoopParams(InstId id) {
+    const Instruction& loop = kernel_.inst(id);
+    const Instruction& next = kernel_.inst(kernel_.block(loop.blocks[1]).insts.back());
+    if (next.op != Op::kNext) {
+        return;
+    }
+    const auto& params = kernel_.block(loop.blocks[0]).params;
+    std::unordered_map<uint32_t, size_t> by_next;  // the parameter, by the value that follows
+    for (size_t i = 0; i < params.size(); ++i) {
+        const auto [found, added] = by_next.try_emplace(next.operands[i].index, i);
+        if (added || kernel_.type(params[i]) != kernel_.type(params[found->second])) {
+            continue;
+        }
+        const ValueId first = Resolve(loop.operands[found->second]);
+        const ValueId second = Resolve(loop.operands[i]);
+        if (first == second || IsUndef(second)) {
+            Map(params[i], params[found->second]);
+        } else if (IsUndef(first)) {
+            Map(params[found->second], params[i]);
+            found->second = i;
+        }
+    }
+}
+
+bool Simplifier::IsUndef(ValueId value) const {
+    const Instruction* inst = kernel_.Definition(value);
+    return inst && inst->op == Op::kUndef;
+}
+
 InstId Simplifier::ProcessLoop(InstId id, Insts& out) {
     std::vector<BlockId> blocks = kernel_.inst(id).blocks;
     if (continues_to_[id.index] == 0) {  // runs once
@@ -258,6 +289,7 @@ InstId Simplifier::ProcessLoop(InstId id, Insts& out) {
     ++buffer_epoch_;
     ++shared_epoch_;
     ++local_epoch_;
+    MergeLoopParams(id);
     ProcessBlock(blocks[0]);
     ProcessBlock(blocks[1]);
     if (kernel_.inst(kernel_.block(blocks[1]).insts.back()).op != Op::kNext) {

@@ -418,6 +418,27 @@ TEST(Simplify, LoopsThatRunOnceVanish) {
         store_buffer %o, %z, %i align(4) return)");
 }
 
+// A variable that a loop sets to what it carries, and that has no value before it.
+TEST(Simplify, ParametersOfALoopThatGoOnAlikeAreOne) {
+    const auto loop = [](const std::string& params, const std::string& result,
+                         const std::string& next) {
+        return "%u:f32 = undef %r:f32 = loop @0 (%n:i32 = %z, " + params +
+               ") { %more:bool = ult %n, %i if %more { continue @0 } exit @0 " + result +
+               " } continuing () { %n2:i32 = iadd %n, %four %s2:f32 = fadd %s, %x next %n2, " +
+               next + " } store_buffer %o, %z, %r align(4) return";
+    };
+    const std::string one = loop("%s:f32 = %x", "%s", "%s2");
+    Expect(loop("%s:f32 = %x, %t:f32 = %u", "%t", "%s2, %s2"), one);
+    Expect(loop("%t:f32 = %u, %s:f32 = %x", "%t", "%s2, %s2"), one);
+    Expect(loop("%s:f32 = %x, %t:f32 = %x", "%t", "%s2, %s2"), one);
+    const std::string two = loop("%s:f32 = %x, %t:f32 = %y", "%t", "%s2, %s2");
+    const std::string other = "%y:f32 = load_push %j align(4) ";
+    ir::Kernel kernel = Parsed(KernelText("", kPrologue + other + two));
+    Simplify(kernel);
+    EXPECT_NE(ir::PrintKernel(kernel).find("exit @0 %10"), std::string::npos)
+        << ir::PrintKernel(kernel);
+}
+
 TEST(Simplify, LoopsThatNeverGoRoundUnwind) {
     Expect(R"(
         %r:i32 = loop @0 (%n:i32 = %i) {
