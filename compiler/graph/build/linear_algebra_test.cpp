@@ -166,6 +166,25 @@ TEST_F(LinearAlgebraTest, EigenvaluesOfSymmetricMatrices) {
     }
 }
 
+// Rounding alone says what is mixed of vectors that have the same eigenvalue.
+TEST_F(LinearAlgebraTest, EigenvaluesThatAreTheSame) {
+    for (const int64_t n : {4, 6, 7, 8}) {
+        Reset();
+        const QrFactors qr = FactorQr(Matrices(n, n));
+        const Val q = OrthogonalOf(qr.packed, qr.factors, n);
+        std::vector<float> some;
+        for (int64_t i = 0; i < n; ++i) {
+            some.push_back(i % 2 == 0 ? 1.0F : -1.0F);
+        }
+        const Val values = b().Constant(Tensor::FromFloats({1, 1, n}, some));
+        const Val product = MatMul(q * values, TransposeMatrix(q));
+        const Val a = (product + TransposeMatrix(product)) * 0.5;
+        const Eigen eigen = SymmetricEigen(a);
+        ExpectOrthogonal(eigen.vectors);
+        ExpectSame(MatMul(a, eigen.vectors), eigen.vectors * Unsqueeze(eigen.values, 1));
+    }
+}
+
 TEST_F(LinearAlgebraTest, SingularValuesOfAnyShapeAndRank) {
     for (const auto& [rows, columns] : {std::pair{4, 4}, {5, 3}, {3, 6}, {1, 3}}) {
         for (const bool full : {false, true}) {

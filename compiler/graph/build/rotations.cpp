@@ -88,8 +88,11 @@ Eigen SymmetricEigen(Val a) {
             const Val mirror = body.Integer(ElementType::kI64, even - 1) - place;
             const Shape row{batch, even};
             const auto at = [&](Val i, Val j) { return Gather(x, {0, -1, -2}, {i, j}, row); };
-            const Rotation by =
-                RotationOf(body, at(place, place), at(mirror, mirror), at(place, mirror), even);
+            // Both places of a pair read one element: what rounding left of two would make
+            // rotations that are not opposite where the rest is the same.
+            const Val first = map::Less(place, mirror);
+            const Val mixed = at(Where(first, place, mirror), Where(first, mirror, place));
+            const Rotation by = RotationOf(body, at(place, place), at(mirror, mirror), mixed, even);
             const Rotation columns{Unsqueeze(by.cosine, 1), Unsqueeze(by.sine, 1)};
             const Val rows = Unsqueeze(by.cosine, 2) * x - Unsqueeze(by.sine, 2) * Mirrored(x, 1);
             const Val rotated = RotateColumns(rows, columns);
