@@ -102,6 +102,11 @@ ormqr.default self=f4x3 input2=f3 input3=f4x2 left=True transpose=True -> f4x2
 _linalg_eigh.default A=f3x3 UPLO='L' compute_v=True -> f3 f3x3
 _linalg_svd.default A=f3x4 full_matrices=True compute_uv=True driver=None -> f3x3 f3 f4x4
 fornax.dft.default x=f2x8x2 dim=1 length=8 kind=1 -> f2x5x2
+fornax.complex_linalg_lu_factor_ex.default A=f2x3x4x2 pivot=True check_errors=False -> f2x3x4x2 j2x3 j2
+fornax.complex_linalg_lu_solve.default LU=f3x3x2 pivots=j3 B=f3x2x2 left=True adjoint=True -> f3x2x2
+fornax.complex_linalg_qr.default A=f4x3x2 mode='reduced' -> f4x3x2 f3x3x2
+fornax.complex_linalg_eigh.default A=f3x3x2 UPLO='L' compute_v=True -> f3 f3x3x2
+fornax.complex_linalg_svd.default A=f3x4x2 full_matrices=True compute_uv=True driver=None -> f3x3x2 f3 f4x4x2
 cummax.default self=f2x5 dim=1 -> f2x5 i2x5
 embedding_dense_backward.default grad_output=f2x3 indices=i2 num_weights=5 padding_idx=-1 scale_grad_by_freq=False -> f5x3
 """

@@ -1,5 +1,7 @@
-// Factorisations and linear systems: torch.linalg.
+// Factorisations and linear systems: torch.linalg. Each is also an operator of the package's own of
+// complex numbers, whose parts are a last dimension of two: a function's Number says which it is.
 #include <algorithm>
+#include <concepts>
 
 #include <fmt/format.h>
 
@@ -12,33 +14,64 @@ namespace fornax::torch_frontend {
 namespace {
 
 namespace map = graph::map;
+using graph::Complex;
+using graph::RealOrComplex;
 
-// [batch, rows, columns] of any number of batch dimensions.
-Val Matrices(Val x) {
+// An argument's numbers.
+template <RealOrComplex Number>
+Number In(Node& node, std::string_view name) {
+    const Val x = node.In(name);
+    if constexpr (std::same_as<Number, Val>) {
+        return x;
+    } else {
+        if (x.rank() < 1 || !x.builder().sizes().Equal(x.dim(-1), 2)) {
+            FailInvalid(fmt::format("its argument {} is {}, whose numbers have no two parts", name,
+                                    x.shape().ToString()));
+        }
+        return {graph::Select(x, -1, 0), graph::Select(x, -1, 1)};
+    }
+}
+
+template <RealOrComplex Number>
+void RequireMatrix(const Number& x) {
     if (x.rank() < 2) {
         FailInvalid(fmt::format("an operand is {}, no matrix", x.shape().ToString()));
     }
-    x = graph::Cast(x, graph::ComputeType(x.element()));
-    return x.rank() == 2 ? graph::Unsqueeze(x, 0) : graph::Flatten(x, 0, x.rank() - 2);
+}
+
+// [batch, rows, columns] of any number of batch dimensions.
+template <RealOrComplex Number>
+Number Matrices(const Number& x) {
+    RequireMatrix(x);
+    return graph::Each(x, [](Val part) {
+        part = graph::Cast(part, graph::ComputeType(part.element()));
+        return part.rank() == 2 ? graph::Unsqueeze(part, 0)
+                                : graph::Flatten(part, 0, part.rank() - 2);
+    });
 }
 
 // The same with the batch dimensions of `batch`, which the matrices' are broadcast to.
-Val Matrices(Val x, std::span<const Expr> batch) {
-    if (x.rank() < 2) {
-        FailInvalid(fmt::format("an operand is {}, no matrix", x.shape().ToString()));
-    }
+template <RealOrComplex Number>
+Number Matrices(const Number& x, std::span<const Expr> batch) {
+    RequireMatrix(x);
     std::vector<Expr> dims(batch.begin(), batch.end());
     dims.push_back(x.dim(-2));
     dims.push_back(x.dim(-1));
-    return Matrices(graph::BroadcastTo(x, Shape(std::move(dims))));
+    const Shape shape(std::move(dims));
+    return Matrices(graph::Each(x, [&](Val part) { return graph::BroadcastTo(part, shape); }));
 }
 
-std::vector<Expr> BatchOf(const Shape& shape) {
+// The batch dimensions of a result of matrices.
+template <RealOrComplex Number>
+std::vector<Expr> BatchOf(Node& node, size_t index = 0) {
+    const Shape shape = node.ResultType(index).shape;
+    const int64_t others = std::same_as<Number, Complex> ? 3 : 2;
     return {shape.dims().begin(),
-            shape.dims().end() - std::min<int64_t>(2, static_cast<int64_t>(shape.rank()))};
+            shape.dims().end() - std::min(others, static_cast<int64_t>(shape.rank()))};
 }
 
-void RequireSquare(Val x) {
+template <RealOrComplex Number>
+void RequireSquare(const Number& x) {
     if (x.rank() < 2 || !x.builder().sizes().Equal(x.dim(-1), x.dim(-2))) {
         FailInvalid(fmt::format("its matrices are {}, not square", x.shape().ToString()));
     }
@@ -51,7 +84,28 @@ void OutAs(Node& node, size_t index, Val value) {
     }
 }
 
-Val Upper(Val x) {
+void OutAs(Node& node, size_t index, const Complex& value) {
+    OutAs(node, index, graph::Stack({value.real, value.imaginary}, value.rank()));
+}
+
+// Zeros of the type that the file says.
+void OutZeros(Node& node, size_t index) {
+    if (node.Wants(index)) {
+        const TensorType type = node.ResultType(index);
+        node.Out(index, node.builder().Full(type.element, type.shape, 0));
+    }
+}
+
+template <RealOrComplex Number>
+Number IdentityLike(const Number& x) {
+    Builder& b = x.builder();
+    return graph::FromReal<Number>(graph::Cast(map::Equal(b.Iota(ElementType::kI64, x.shape(), 1),
+                                                          b.Iota(ElementType::kI64, x.shape(), 2)),
+                                               x.element()));
+}
+
+template <RealOrComplex Number>
+Number Upper(const Number& x) {
     Builder& b = x.builder();
     const Val row = b.Iota(ElementType::kI64, x.shape(), 1);
     const Val column = b.Iota(ElementType::kI64, x.shape(), 2);
@@ -59,37 +113,38 @@ Val Upper(Val x) {
 }
 
 // L, with ones on the diagonal.
-Val UnitLower(Val x) {
+template <RealOrComplex Number>
+Number UnitLower(const Number& x) {
     Builder& b = x.builder();
     const Val row = b.Iota(ElementType::kI64, x.shape(), 1);
     const Val column = b.Iota(ElementType::kI64, x.shape(), 2);
-    return graph::Where(map::Less(column, row), x,
-                        graph::Cast(map::Equal(row, column), x.element()));
+    return graph::Where(map::Less(column, row), x, IdentityLike(x));
 }
 
 // --- Elimination ---
 
+template <RealOrComplex Number>
 void ImportLuFactor(Node& node) {
     const graph::LuFactors factors =
-        graph::FactorLu(Matrices(node.In("A")), node.Bool("pivot", true));
+        graph::FactorLu(Matrices(In<Number>(node, "A")), node.Bool("pivot", true));
     OutAs(node, 0, factors.lu);
     OutAs(node, 1, factors.pivots + 1.0);  // counted from 1 on
     OutAs(node, 2, factors.info);
 }
 
 // P, L and U of factors.
-void OutUnpacked(Node& node, Val lu, Val pivots) {
+template <RealOrComplex Number>
+void OutUnpacked(Node& node, const Number& lu, Val pivots) {
     Builder& b = node.builder();
     const Expr rows = lu.dim(1), columns = lu.dim(2), count = graph::Min(rows, columns);
-    if (node.Wants(0)) {
-        if (pivots) {
-            const Val order = graph::PermutationOf(pivots, rows);
-            const Shape shape{lu.dim(0), rows, rows};
-            const Val row = b.Iota(ElementType::kI64, shape, 1);
-            OutAs(node, 0, map::Equal(row, graph::Unsqueeze(order, 1)));
-        } else {
-            OutAs(node, 0, b.Full(ElementType::kF32, node.ResultType(0).shape, 0));
-        }
+    if (!pivots) {
+        OutZeros(node, 0);
+    } else if (node.Wants(0)) {
+        const Val order = graph::PermutationOf(pivots, rows);
+        const Shape shape{lu.dim(0), rows, rows};
+        const Val row = b.Iota(ElementType::kI64, shape, 1);
+        const Val ones = map::Equal(row, graph::Unsqueeze(order, 1));
+        OutAs(node, 0, graph::FromReal<Number>(graph::Cast(ones, lu.element())));
     }
     if (node.Wants(1)) {
         OutAs(node, 1, UnitLower(graph::SliceAxis(lu, 2, 0, count)));
@@ -99,18 +154,23 @@ void OutUnpacked(Node& node, Val lu, Val pivots) {
     }
 }
 
+template <RealOrComplex Number>
 void ImportLu(Node& node) {
     const bool swaps = node.Bool("pivot", true);
-    const graph::LuFactors factors = graph::FactorLu(Matrices(node.In("A")), swaps);
+    const graph::LuFactors factors = graph::FactorLu(Matrices(In<Number>(node, "A")), swaps);
     OutUnpacked(node, factors.lu, swaps ? factors.pivots : Val());
 }
 
 // [batch, count] of vectors with any number of batch dimensions.
-Val Vectors(Val x) {
+template <RealOrComplex Number>
+Number Vectors(const Number& x) {
     if (x.rank() < 1) {
         FailInvalid("an operand has no dimensions");
     }
-    return x.rank() == 1 ? graph::Unsqueeze(x, 0) : graph::Flatten(x, 0, x.rank() - 1);
+    return graph::Each(x, [](Val part) {
+        return part.rank() == 1 ? graph::Unsqueeze(part, 0)
+                                : graph::Flatten(part, 0, part.rank() - 1);
+    });
 }
 
 // torch's pivots as those of FactorLu(), [batch, count].
@@ -118,125 +178,136 @@ Val PivotsFrom(Val pivots) {
     return Vectors(graph::Cast(pivots, ElementType::kI64) - 1.0);
 }
 
+template <RealOrComplex Number>
 void ImportLuUnpack(Node& node) {
     if (!node.Bool("unpack_data", true) && (node.Wants(1) || node.Wants(2))) {
         FailUnsupported("it gives factors without data");
     }
-    OutUnpacked(node, Matrices(node.In("LU_data")), PivotsFrom(node.In("LU_pivots")));
+    OutUnpacked(node, Matrices(In<Number>(node, "LU_data")), PivotsFrom(node.In("LU_pivots")));
 }
 
 // From the left, or transposed from the right.
-Val FromLeft(Val x, bool left) {
+template <RealOrComplex Number>
+Number FromLeft(const Number& x, bool left) {
     return left ? x : graph::TransposeMatrix(x);
 }
 
+template <RealOrComplex Number>
 void ImportLuSolve(Node& node) {
-    const std::vector<Expr> batch = BatchOf(node.ResultType().shape);
-    const bool left = node.Bool("left", true);
-    const Val lu = Matrices(node.In("LU"), batch);
+    const std::vector<Expr> batch = BatchOf<Number>(node);
+    const bool left = node.Bool("left", true), adjoint = node.Bool("adjoint", false);
+    Number lu = Matrices(In<Number>(node, "LU"), batch);
     RequireSquare(lu);
-    Val pivots = node.In("pivots");
+    if (adjoint) {
+        lu = graph::Conjugate(lu);
+    }
     std::vector<Expr> dims = batch;
     dims.push_back(lu.dim(1));
-    pivots = PivotsFrom(graph::BroadcastTo(pivots, Shape(std::move(dims))));
-    const Val b = FromLeft(Matrices(node.In("B"), batch), left);
-    OutAs(node, 0,
-          FromLeft(graph::SolveLu(lu, pivots, b, left == node.Bool("adjoint", false)), left));
+    const Val pivots = PivotsFrom(graph::BroadcastTo(node.In("pivots"), Shape(std::move(dims))));
+    const Number b = FromLeft(Matrices(In<Number>(node, "B"), batch), left);
+    OutAs(node, 0, FromLeft(graph::SolveLu(lu, pivots, b, left == adjoint), left));
 }
 
+template <RealOrComplex Number>
 void ImportInverse(Node& node) {
-    const Val a = Matrices(node.In("A"));
+    const Number a = Matrices(In<Number>(node, "A"));
     RequireSquare(a);
     const graph::LuFactors factors = graph::FactorLu(a, true);
-    Builder& b = node.builder();
-    const Val ones = graph::Cast(map::Equal(b.Iota(ElementType::kI64, a.shape(), 1),
-                                            b.Iota(ElementType::kI64, a.shape(), 2)),
-                                 a.element());
-    OutAs(node, 0, graph::SolveLu(factors.lu, factors.pivots, ones, false));
+    OutAs(node, 0, graph::SolveLu(factors.lu, factors.pivots, IdentityLike(a), false));
     OutAs(node, 1, factors.info);
 }
 
+template <RealOrComplex Number>
 void ImportSolveTriangular(Node& node) {
-    const std::vector<Expr> batch = BatchOf(node.ResultType().shape);
+    const std::vector<Expr> batch = BatchOf<Number>(node);
     const bool left = node.Bool("left", true);
-    const Val a = Matrices(node.In("self"), batch);
+    const Number a = Matrices(In<Number>(node, "self"), batch);
     RequireSquare(a);
     // From the right, the transposed matrix has the other triangle.
     const graph::TriangularOptions options{.upper = node.Bool("upper") == left,
                                            .unit = node.Bool("unitriangular", false)};
-    const Val b = FromLeft(Matrices(node.In("B"), batch), left);
+    const Number b = FromLeft(Matrices(In<Number>(node, "B"), batch), left);
     OutAs(node, 0, FromLeft(graph::SolveTriangular(FromLeft(a, left), b, options), left));
 }
 
 // The older form of the same.
+template <RealOrComplex Number>
 void ImportTriangularSolve(Node& node) {
-    const std::vector<Expr> batch = BatchOf(node.ResultType(node.Wants(0) ? 0 : 1).shape);
+    const std::vector<Expr> batch = BatchOf<Number>(node, node.Wants(0) ? 0 : 1);
     const bool transposed = node.Bool("transpose", false);
-    const Val a = Matrices(node.In("A"), batch);
+    const Number a = Matrices(In<Number>(node, "A"), batch);
     RequireSquare(a);
     const graph::TriangularOptions options{.upper = node.Bool("upper", true) != transposed,
                                            .unit = node.Bool("unitriangular", false)};
     OutAs(node, 0,
-          graph::SolveTriangular(FromLeft(a, !transposed), Matrices(node.In("self"), batch),
-                                 options));
+          graph::SolveTriangular(FromLeft(a, !transposed),
+                                 Matrices(In<Number>(node, "self"), batch), options));
     if (node.Wants(1)) {
         OutAs(node, 1, a);
     }
 }
 
+// The lower factor of one that is lower or upper, or the other way round.
+template <RealOrComplex Number>
+Number LowerFrom(const Number& x, bool upper) {
+    return upper ? graph::Adjoint(x) : x;
+}
+
+template <RealOrComplex Number>
 void ImportCholesky(Node& node) {
-    const Val a = Matrices(node.In("self"));
+    const Number a = Matrices(In<Number>(node, "self"));
     RequireSquare(a);
     const bool upper = node.Bool("upper", false);
-    const graph::CholeskyFactor factor = graph::FactorCholesky(FromLeft(a, !upper));
-    OutAs(node, 0, FromLeft(factor.lower, !upper));
+    const graph::CholeskyFactor factor = graph::FactorCholesky(LowerFrom(a, upper));
+    OutAs(node, 0, LowerFrom(factor.lower, upper));
     OutAs(node, 1, factor.info);
 }
 
-// Solves for the matrix that is `lower` times its transposition.
-Val SolveCholesky(Val lower, Val b) {
-    const Val y = graph::SolveTriangular(lower, b, {.upper = false, .unit = false});
-    return graph::SolveTriangular(graph::TransposeMatrix(lower), y, {.upper = true, .unit = false});
+// Solves for the matrix that is `lower` times its adjoint.
+template <RealOrComplex Number>
+Number SolveCholesky(const Number& lower, const Number& b) {
+    const Number y = graph::SolveTriangular(lower, b, {.upper = false, .unit = false});
+    return graph::SolveTriangular(graph::Adjoint(lower), y, {.upper = true, .unit = false});
 }
 
+template <RealOrComplex Number>
 void ImportCholeskySolve(Node& node) {
-    const std::vector<Expr> batch = BatchOf(node.ResultType().shape);
-    const Val factor = Matrices(node.In("input2"), batch);
+    const std::vector<Expr> batch = BatchOf<Number>(node);
+    const Number factor = Matrices(In<Number>(node, "input2"), batch);
     RequireSquare(factor);
     OutAs(node, 0,
-          SolveCholesky(FromLeft(factor, !node.Bool("upper", false)),
-                        Matrices(node.In("self"), batch)));
+          SolveCholesky(LowerFrom(factor, node.Bool("upper", false)),
+                        Matrices(In<Number>(node, "self"), batch)));
 }
 
+template <RealOrComplex Number>
 void ImportCholeskyInverse(Node& node) {
-    const Val factor = Matrices(node.In("self"));
+    const Number factor = Matrices(In<Number>(node, "self"));
     RequireSquare(factor);
-    Builder& b = node.builder();
-    const Val ones = graph::Cast(map::Equal(b.Iota(ElementType::kI64, factor.shape(), 1),
-                                            b.Iota(ElementType::kI64, factor.shape(), 2)),
-                                 factor.element());
-    OutAs(node, 0, SolveCholesky(FromLeft(factor, !node.Bool("upper", false)), ones));
+    OutAs(node, 0,
+          SolveCholesky(LowerFrom(factor, node.Bool("upper", false)), IdentityLike(factor)));
 }
 
 // --- Reflections ---
 
+template <RealOrComplex Number>
 void ImportGeqrf(Node& node) {
-    const graph::QrFactors factors = graph::FactorQr(Matrices(node.In("self")));
+    const graph::QrFactors factors = graph::FactorQr(Matrices(In<Number>(node, "self")));
     OutAs(node, 0, factors.packed);
     OutAs(node, 1, factors.factors);
 }
 
+template <RealOrComplex Number>
 void ImportQr(Node& node) {
-    const Val a = Matrices(node.In("A"));
+    const Number a = Matrices(In<Number>(node, "A"));
     const std::string mode = node.Text("mode", "reduced");
     const graph::QrFactors factors = graph::FactorQr(a);
     const Expr rows = a.dim(1);
     const Expr kept = mode == "complete" ? rows : graph::Min(rows, a.dim(2));
-    if (node.Wants(0) && mode != "r") {
-        OutAs(node, 0, graph::OrthogonalOf(factors.packed, factors.factors, kept));
+    if (mode == "r") {
+        OutZeros(node, 0);
     } else if (node.Wants(0)) {
-        const TensorType type = node.ResultType(0);
-        node.Out(0, node.builder().Full(type.element, type.shape, 0));
+        OutAs(node, 0, graph::OrthogonalOf(factors.packed, factors.factors, kept));
     }
     if (node.Wants(1)) {
         OutAs(node, 1, graph::SliceAxis(Upper(factors.packed), 1, 0, kept));
@@ -244,39 +315,53 @@ void ImportQr(Node& node) {
 }
 
 // Factors of reflections as [batch, count].
-Val FactorsOf(Val tau) {
-    return Vectors(graph::Cast(tau, graph::ComputeType(tau.element())));
+template <RealOrComplex Number>
+Number FactorsOf(const Number& tau) {
+    return Vectors(graph::Each(
+        tau, [](Val part) { return graph::Cast(part, graph::ComputeType(part.element())); }));
 }
 
-template <bool old_names>
+template <RealOrComplex Number, bool old_names>
 void ImportOrthogonal(Node& node) {
-    const Val packed = Matrices(node.In(old_names ? "self" : "input"));
-    OutAs(node, 0,
-          graph::OrthogonalOf(packed, FactorsOf(node.In(old_names ? "input2" : "tau")),
-                              packed.dim(2)));
+    const Number packed = Matrices(In<Number>(node, old_names ? "self" : "input"));
+    const Number factors = FactorsOf(In<Number>(node, old_names ? "input2" : "tau"));
+    OutAs(node, 0, graph::OrthogonalOf(packed, factors, packed.dim(2)));
 }
 
+template <RealOrComplex Number>
 void ImportOrmqr(Node& node) {
-    const Val packed = Matrices(node.In("self")), factors = FactorsOf(node.In("input2"));
-    const bool left = node.Bool("left", true), transposed = node.Bool("transpose", false);
-    const Val x = FromLeft(Matrices(node.In("input3")), left);
-    // Q x applies the last reflection first; x Q is transposed (Q' x').
-    OutAs(node, 0, FromLeft(graph::Reflect(packed, factors, x, transposed == left), left));
+    const Number packed = Matrices(In<Number>(node, "self"));
+    const Number factors = FactorsOf(In<Number>(node, "input2"));
+    const bool left = node.Bool("left", true), adjoint = node.Bool("transpose", false);
+    const Number given = Matrices(In<Number>(node, "input3"));
+    // Q x applies the last reflection first; x Q is the adjoint of (Q' x').
+    const Number x = left ? given : graph::Adjoint(given);
+    const Number product = graph::Reflect(packed, factors, x, adjoint == left);
+    OutAs(node, 0, left ? product : graph::Adjoint(product));
 }
 
 // --- Rotations ---
 
-// The symmetric matrix of one triangle.
-Val Symmetric(Val a, bool upper) {
+// The symmetric or Hermitian matrix of one triangle.
+template <RealOrComplex Number>
+Number Symmetric(const Number& a, bool upper) {
     Builder& b = a.builder();
     const Val row = b.Iota(ElementType::kI64, a.shape(), 1);
     const Val column = b.Iota(ElementType::kI64, a.shape(), 2);
     const Val own = upper ? map::LessEqual(row, column) : map::LessEqual(column, row);
-    return graph::Where(own, a, graph::TransposeMatrix(a));
+    const Number whole = graph::Where(own, a, graph::Adjoint(a));
+    if constexpr (std::same_as<Number, Complex>) {
+        // The diagonal is real, whatever is there.
+        return {whole.real, graph::Where(map::Equal(row, column), graph::Like(whole.imaginary, 0),
+                                         whole.imaginary)};
+    } else {
+        return whole;
+    }
 }
 
+template <RealOrComplex Number>
 void ImportEigh(Node& node) {
-    const Val a = Matrices(node.In("A"));
+    const Number a = Matrices(In<Number>(node, "A"));
     RequireSquare(a);
     const std::string triangle = node.Text("UPLO", "L");
     const graph::Eigen result =
@@ -284,49 +369,64 @@ void ImportEigh(Node& node) {
     OutAs(node, 0, result.values);
     if (node.Bool("compute_v", true)) {
         OutAs(node, 1, result.vectors);
-    } else if (node.Wants(1)) {
-        const TensorType type = node.ResultType(1);
-        node.Out(1, node.builder().Full(type.element, type.shape, 0));
+    } else {
+        OutZeros(node, 1);
     }
 }
 
+template <RealOrComplex Number>
 void ImportSvd(Node& node) {
     const bool vectors = node.Bool("compute_uv", true) && (node.Wants(0) || node.Wants(2));
-    const graph::SingularValues result =
-        graph::FactorSvd(Matrices(node.In("A")), vectors, node.Bool("full_matrices", false));
+    const graph::SingularValues result = graph::FactorSvd(Matrices(In<Number>(node, "A")), vectors,
+                                                          node.Bool("full_matrices", false));
     OutAs(node, 1, result.values);
     if (vectors) {
         OutAs(node, 0, result.left);
-        OutAs(node, 2, graph::TransposeMatrix(result.right));
-        return;
-    }
-    for (const size_t index : {0, 2}) {
-        if (node.Wants(index)) {
-            const TensorType type = node.ResultType(index);
-            node.Out(index, node.builder().Full(type.element, type.shape, 0));
-        }
+        OutAs(node, 2, graph::Adjoint(result.right));
+    } else {
+        OutZeros(node, 0);
+        OutZeros(node, 2);
     }
 }
 
 constexpr OperatorEntry kOperators[] = {
-    {"_linalg_eigh.default", ImportEigh},
-    {"_linalg_svd.default", ImportSvd},
-    {"cholesky.default", ImportCholesky},
-    {"cholesky_inverse.default", ImportCholeskyInverse},
-    {"cholesky_solve.default", ImportCholeskySolve},
-    {"geqrf.default", ImportGeqrf},
-    {"linalg_cholesky_ex.default", ImportCholesky},
-    {"linalg_householder_product.default", ImportOrthogonal<false>},
-    {"linalg_inv_ex.default", ImportInverse},
-    {"linalg_lu.default", ImportLu},
-    {"linalg_lu_factor_ex.default", ImportLuFactor},
-    {"linalg_lu_solve.default", ImportLuSolve},
-    {"linalg_qr.default", ImportQr},
-    {"linalg_solve_triangular.default", ImportSolveTriangular},
-    {"lu_unpack.default", ImportLuUnpack},
-    {"orgqr.default", ImportOrthogonal<true>},
-    {"ormqr.default", ImportOrmqr},
-    {"triangular_solve.default", ImportTriangularSolve},
+    {"_linalg_eigh.default", ImportEigh<Val>},
+    {"_linalg_svd.default", ImportSvd<Val>},
+    {"cholesky.default", ImportCholesky<Val>},
+    {"cholesky_inverse.default", ImportCholeskyInverse<Val>},
+    {"cholesky_solve.default", ImportCholeskySolve<Val>},
+    {"geqrf.default", ImportGeqrf<Val>},
+    {"linalg_cholesky_ex.default", ImportCholesky<Val>},
+    {"linalg_householder_product.default", ImportOrthogonal<Val, false>},
+    {"linalg_inv_ex.default", ImportInverse<Val>},
+    {"linalg_lu.default", ImportLu<Val>},
+    {"linalg_lu_factor_ex.default", ImportLuFactor<Val>},
+    {"linalg_lu_solve.default", ImportLuSolve<Val>},
+    {"linalg_qr.default", ImportQr<Val>},
+    {"linalg_solve_triangular.default", ImportSolveTriangular<Val>},
+    {"lu_unpack.default", ImportLuUnpack<Val>},
+    {"orgqr.default", ImportOrthogonal<Val, true>},
+    {"ormqr.default", ImportOrmqr<Val>},
+    {"triangular_solve.default", ImportTriangularSolve<Val>},
+    // complex_matrices.py.
+    {"fornax.complex_linalg_eigh.default", ImportEigh<Complex>},
+    {"fornax.complex_linalg_svd.default", ImportSvd<Complex>},
+    {"fornax.complex_cholesky.default", ImportCholesky<Complex>},
+    {"fornax.complex_cholesky_inverse.default", ImportCholeskyInverse<Complex>},
+    {"fornax.complex_cholesky_solve.default", ImportCholeskySolve<Complex>},
+    {"fornax.complex_geqrf.default", ImportGeqrf<Complex>},
+    {"fornax.complex_linalg_cholesky_ex.default", ImportCholesky<Complex>},
+    {"fornax.complex_linalg_householder_product.default", ImportOrthogonal<Complex, false>},
+    {"fornax.complex_linalg_inv_ex.default", ImportInverse<Complex>},
+    {"fornax.complex_linalg_lu.default", ImportLu<Complex>},
+    {"fornax.complex_linalg_lu_factor_ex.default", ImportLuFactor<Complex>},
+    {"fornax.complex_linalg_lu_solve.default", ImportLuSolve<Complex>},
+    {"fornax.complex_linalg_qr.default", ImportQr<Complex>},
+    {"fornax.complex_linalg_solve_triangular.default", ImportSolveTriangular<Complex>},
+    {"fornax.complex_lu_unpack.default", ImportLuUnpack<Complex>},
+    {"fornax.complex_orgqr.default", ImportOrthogonal<Complex, true>},
+    {"fornax.complex_ormqr.default", ImportOrmqr<Complex>},
+    {"fornax.complex_triangular_solve.default", ImportTriangularSolve<Complex>},
 };
 
 }  // namespace

@@ -10,9 +10,11 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from . import capture, complex_functions, decompositions
+from . import capture, complex_functions, complex_matrices, decompositions
 from .complex_parts import Pair, pair, rule, view_as_complex
 from .sizes import Unsupported
+
+assert complex_matrices  # It registers rules.
 
 _library = torch.library.Library("fornax", "DEF")
 # Along `dim` of a tensor whose last dimension is a number's real and imaginary part, or the real one alone; kinds are
