@@ -130,6 +130,24 @@ class TakenApart(unittest.TestCase):
             torch._dynamo.reset()
             self.check(function, z)
 
+    def test_inverse_and_hyperbolic_functions_of_complex_numbers(self):
+        z = 2 * torch.randn(4, 9, dtype=torch.complex128, generator=torch.Generator().manual_seed(3))
+        z[0] = torch.tensor([0, 0.5, -0.5, 1 + 1j, 1e-9 + 1e-9j, -30 + 1j, 30 - 1j, 0.2j, 400 + 2j])
+        for function in (torch.asin, torch.acos, torch.atan, torch.asinh, torch.acosh, torch.atanh, torch.tan, torch.tanh, torch.exp2,
+                         torch.log1p, torch.sigmoid, nn.functional.silu, lambda z: torch.logaddexp(z, z[1])):
+            torch._dynamo.reset()
+            self.check(function, z)
+
+    def test_inverse_functions_beside_their_cuts(self):
+        z = torch.tensor([complex(real, imaginary) for real in (-3, 3) for imaginary in (0.0, -0.0)], dtype=torch.complex128)
+        for function in (torch.sqrt, torch.asin, torch.acos, torch.acosh, torch.atanh):
+            torch._dynamo.reset()
+            compiled = torch.compile(function, backend=fornax.torch.Backend(strict=True, options={"cache": False}), fullgraph=True)
+            got = compiled(z)
+            # What is at the cut is near what is beside it, on the side that the sign of zero tells.
+            beside = function(torch.complex(z.real, z.imag + torch.copysign(torch.full((4,), 1e-9).double(), z.imag)))
+            torch.testing.assert_close(got, beside, rtol=1e-7, atol=1e-7)
+
     def test_complex_numbers_in_parts(self):
         z = torch.randn(4, 4, dtype=torch.complex64)
         for function in (lambda z: torch.linalg.slogdet(z).logabsdet, torch.logdet, torch.linalg.pinv,

@@ -48,6 +48,32 @@ def _expm1(x):
     return Pair(x.real.expm1() * x.imaginary.cos() - 2 * half * half, x.real.exp() * x.imaginary.sin())
 
 
+@rule("exp2.default")
+def _exp2(x):
+    return exp(x.each(lambda value: value * math.log(2)))
+
+
+@rule("log1p.default")
+def _log1p(x):
+    is_small = size_of(x) < 0.5
+    near = x.each(lambda value: torch.where(is_small, value, 0.0))
+    small = (near.real * (near.real + 2) + near.imaginary * near.imaginary).log1p() / 2
+    whole = _log(Pair(x.real + 1, x.imaginary))
+    return Pair(torch.where(is_small, small, whole.real), whole.imaginary)
+
+
+@rule("sigmoid.default")
+def sigmoid(x):
+    is_left = x.real < 0
+    power = exp(x.each(lambda value: torch.where(is_left, value, -value)))  # at most 1 in size
+    return divide(where(is_left, power, 1.0), Pair(power.real + 1, power.imaginary))
+
+
+@rule("silu.default")
+def _silu(x):
+    return multiply(x, sigmoid(x))
+
+
 @rule("square.default")
 def _square(x):
     return multiply(x, x)
@@ -98,6 +124,72 @@ def _cosh(x):
 @rule("sinh.default")
 def _sinh(x):
     return Pair(x.real.sinh() * x.imaginary.cos(), x.real.cosh() * x.imaginary.sin())
+
+
+@rule("tanh.default")
+def _tanh(x):
+    # sinh and cosh divided by cosh of the real part, which overflows in neither.
+    real, rest = x.real.tanh(), x.real.cosh().reciprocal().square()
+    sine, cosine = x.imaginary.sin(), x.imaginary.cos()
+    size = real * real + cosine * cosine * rest
+    return Pair(real / size, sine * cosine * rest / size)
+
+
+def _times_i(x):
+    return Pair(-x.imaginary, x.real)
+
+
+def _over_i(x):
+    return Pair(x.imaginary, -x.real)
+
+
+@rule("tan.default")
+def _tan(x):
+    return _over_i(_tanh(_times_i(x)))
+
+
+# Inverse functions as Kahan has them ("Branch cuts for complex elementary functions").
+
+
+def _roots(x):
+    """Roots of 1 - x and 1 + x, on the sides of cuts that signs of zeros tell."""
+    return _sqrt(Pair(1 - x.real, -x.imaginary)), _sqrt(Pair(1 + x.real, x.imaginary))
+
+
+@rule("acos.default")
+def _acos(x):
+    below, above = _roots(x)
+    return Pair(2 * torch.atan2(below.real, above.real), multiply(conjugate(above), below).imaginary.asinh())
+
+
+@rule("asin.default")
+def _asin(x):
+    below, above = _roots(x)
+    return Pair(torch.atan2(x.real, multiply(below, above).real), multiply(conjugate(below), above).imaginary.asinh())
+
+
+@rule("asinh.default")
+def _asinh(x):
+    return _over_i(_asin(_times_i(x)))
+
+
+@rule("acosh.default")
+def _acosh(x):
+    below, above = _sqrt(Pair(x.real - 1, x.imaginary)), _sqrt(Pair(x.real + 1, x.imaginary))
+    return Pair(multiply(conjugate(below), above).real.asinh(), 2 * torch.atan2(below.imaginary, above.real))
+
+
+@rule("atanh.default")
+def _atanh(x):
+    size, square = x.real.abs(), x.imaginary * x.imaginary
+    below = 1 - size
+    return Pair(torch.copysign((4 * size / (below * below + square)).log1p() / 4, x.real),
+                torch.atan2(2 * x.imaginary, below * (1 + size) - square) / 2)
+
+
+@rule("atan.default")
+def _atan(x):
+    return _over_i(_atanh(_times_i(x)))
 
 
 # --- Sums and products ---
