@@ -74,6 +74,10 @@ class ComplexMatrices(unittest.TestCase):
             for shape in ((4, 3), (3, 4), (2, 1, 6)):
                 self.check_all((linalg.lu, lambda x: torch.lu_unpack(*linalg.lu_factor(x))), numbers(dtype, *shape))
 
+    def test_factors_without_permutations(self):
+        for dtype in (torch.float64, torch.complex128):
+            self.check(lambda x: torch.lu_unpack(*linalg.lu_factor(x), unpack_pivots=False), numbers(dtype, 4, 3))
+
     def test_pivots_are_those_of_lapack(self):
         # |3 + 3i| < |4.5|, but 3 + 3 > 4.5.
         self.check(linalg.lu_factor, torch.tensor([[4.5, 1 + 1j], [3 + 3j, 1 + 2j]], dtype=torch.complex128))
@@ -205,7 +209,8 @@ class ComplexMatrices(unittest.TestCase):
         for function in (linalg.inv, linalg.det, lambda a: linalg.cholesky(a @ a.mH), lambda a: linalg.qr(a).R, linalg.svdvals,
                          lambda a: linalg.eigvalsh(a + a.mH), lambda a: linalg.pinv(a[:, :3])):
             self.check(function, a, gradients=True)
-        for function in (linalg.solve, lambda a, b: linalg.solve_triangular(a, b, upper=True)):
+        for function in (linalg.solve, lambda a, b: linalg.solve_triangular(a, b, upper=True),
+                         lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b)):
             self.check(function, a, b, gradients=True)
 
     def test_batches_of_open_sizes(self):

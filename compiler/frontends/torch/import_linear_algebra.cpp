@@ -183,7 +183,8 @@ void ImportLuUnpack(Node& node) {
     if (!node.Bool("unpack_data", true) && (node.Wants(1) || node.Wants(2))) {
         FailUnsupported("it gives factors without data");
     }
-    OutUnpacked(node, Matrices(In<Number>(node, "LU_data")), PivotsFrom(node.In("LU_pivots")));
+    const Val pivots = node.Bool("unpack_pivots", true) ? PivotsFrom(node.In("LU_pivots")) : Val();
+    OutUnpacked(node, Matrices(In<Number>(node, "LU_data")), pivots);
 }
 
 // From the left, or transposed from the right.

@@ -251,6 +251,8 @@ def split(graph_module):
         parts = [torch.view_as_real(torch.empty_like(value, memory_format=torch.contiguous_format)) if is_pair
                  else value for value, is_pair in zip(values, inputs)]
         module = make_fx(function, decomposition_table=decompositions.table())(*parts)
+    module.graph.eliminate_dead_code()  # parts of results that nobody takes
+    module.recompile()
     for node, old in zip((node for node in module.graph.nodes if node.op == "placeholder"), placeholders):
         node.target = old.target
         node._rename(old.name)  # pylint: disable=protected-access
