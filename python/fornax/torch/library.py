@@ -43,7 +43,10 @@ def file_of(structure, weights):
 
 
 def check(file):
-    """(number, reason) of each node of a file that is not supported."""
+    """(number, reason) of each node of a file that is not supported: pieces, or the bytes of a whole one."""
+    if isinstance(file, bytes):
+        data = numpy.frombuffer(file, numpy.uint8)
+        file = ((data.__array_interface__["data"][0], data.nbytes, data),)
     found = []
     callback = _CALLBACK(lambda _, node, reason: found.append((node, reason.decode())))
     library = _library()
