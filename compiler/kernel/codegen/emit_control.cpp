@@ -275,7 +275,7 @@ bool ControlEmitter::NeedsGuard(std::span<const ir::InstId> insts) const {
     return visit(visit, insts);
 }
 
-void ControlEmitter::EmitGuarded(ir::BlockId block, Value* mask, Value* any) {
+void ControlEmitter::EmitGuarded(ir::BlockId block, Value* mask, Value* any, bool likely) {
     std::span<const ir::InstId> insts = kernel_.block(block).insts;
     code_.mask = mask;
     if (!NeedsGuard(insts)) {
@@ -284,11 +284,63 @@ void ControlEmitter::EmitGuarded(ir::BlockId block, Value* mask, Value* any) {
     }
     BasicBlock* run = code_.NewBlock("side");
     BasicBlock* end = code_.NewBlock("side_end");
-    code_.EmitMaybe(any ? any : code_.Any(mask), run, end, false);
+    code_.EmitMaybe(any ? any : code_.Any(mask), run, end, likely);
     builder_.SetInsertPoint(run);
     EmitInstructions(insts);
     code_.BranchTo(end);
     builder_.SetInsertPoint(end);
+}
+
+// Loads what lies inside of memory, and nothing where it does not: the usual case is that it does.
+bool ControlEmitter::IsInsideTest(const ir::Instruction& branch) const {
+    const auto compares = [&](auto& self, ir::ValueId condition) -> bool {
+        const ir::Instruction* inst = kernel_.Definition(condition);
+        return inst && (inst->op == Op::kULt ||
+                        ((inst->op == Op::kAnd || inst->op == Op::kOr) &&
+                         self(self, inst->operands[0]) && self(self, inst->operands[1])));
+    };
+    const auto only = [&](ir::BlockId block, uint8_t properties) {
+        return std::ranges::all_of(kernel_.block(block).insts, [&](ir::InstId id) {
+            const Op op = kernel_.inst(id).op;
+            return op == Op::kYield || ir::HasProperty(op, properties);
+        });
+    };
+    return compares(compares, branch.operands[0]) &&
+           NeedsGuard(kernel_.block(branch.blocks[0]).insts) &&
+           only(branch.blocks[0], ir::kPure | ir::kReadsMemory) &&
+           only(branch.blocks[1], ir::kPure | ir::kRegions);
+}
+
+// The condition of a branch that may divide lanes. What of it is the same for all lanes becomes a
+// branch around the rest, so that masks do not depend on it: a loop makes them before it begins.
+Value* ControlEmitter::LanesCondition(const ir::Instruction& branch, BasicBlock* merge) {
+    llvm::SmallVector<ir::ValueId, 4> parts = {branch.operands[0]};
+    Value* all = nullptr;    // of what is the same for all lanes
+    Value* lanes = nullptr;  // of the rest
+    for (size_t i = 0; i < parts.size(); ++i) {
+        const ir::Instruction* inst = kernel_.Definition(parts[i]);
+        const bool uniform = shapes_.shape(parts[i]).uniform();
+        if (inst && inst->op == Op::kAnd && !uniform) {
+            parts.append(inst->operands.begin(), inst->operands.end());
+            continue;
+        }
+        Value* part = uniform ? values_.Raw(parts[i]) : values_.Vector(parts[i]);
+        Value*& of = uniform ? all : lanes;
+        of = of ? builder_.CreateAnd(of, part) : part;
+    }
+    if (!all || !lanes || NeedsGuard(kernel_.block(branch.blocks[1]).insts)) {
+        return values_.Vector(branch.operands[0]);
+    }
+    BasicBlock* some = code_.NewBlock("some_lane");
+    BasicBlock* none = code_.NewBlock("no_lane");
+    code_.EmitMaybe(all, some, none, true);
+    Value* mask = code_.mask;
+    builder_.SetInsertPoint(none);
+    EmitBlock(branch.blocks[1]);
+    code_.BranchTo(merge);
+    code_.mask = mask;
+    builder_.SetInsertPoint(some);
+    return lanes;
 }
 
 void ControlEmitter::EmitIf(ir::InstId id) {
@@ -299,7 +351,12 @@ void ControlEmitter::EmitIf(ir::InstId id) {
     if (!shapes_.facts(id).divergent) {
         BasicBlock* then = code_.NewBlock("then");
         BasicBlock* otherwise = code_.NewBlock("else");
-        builder_.CreateCondBr(values_.Scalar(inst.operands[0]), then, otherwise);
+        Value* condition = values_.Scalar(inst.operands[0]);
+        if (IsInsideTest(inst)) {
+            code_.EmitMaybe(condition, then, otherwise, true);
+        } else {
+            builder_.CreateCondBr(condition, then, otherwise);
+        }
         for (int side = 0; side < 2; ++side) {
             builder_.SetInsertPoint(side == 0 ? then : otherwise);
             code_.mask = entry_mask;
@@ -324,10 +381,10 @@ void ControlEmitter::EmitIf(ir::InstId id) {
         code_.mask = nullptr;
     }
     Value* any = code_.mask ? nullptr : TestLanes(inst.operands[0]).some;
-    Value* condition = values_.Vector(inst.operands[0]);
+    Value* condition = LanesCondition(inst, merge);
     Value* entry = code_.Mask();
     Value* taken = builder_.CreateAnd(entry, condition);
-    EmitGuarded(inst.blocks[0], taken, any);
+    EmitGuarded(inst.blocks[0], taken, any, IsInsideTest(inst));
     if (!code_.Terminated()) {
         // Not `entry and not condition`: of n of these, one after the other, LLVM would try each
         // against all before it.

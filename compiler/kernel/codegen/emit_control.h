@@ -51,11 +51,17 @@ class ControlEmitter : FunctionPart {
     void EmitCount(const ir::Instruction& inst);
     void EmitTerminator(ir::InstId id);
     void EmitIf(ir::InstId id);
+    bool IsInsideTest(const ir::Instruction& branch) const;
+    llvm::Value* LanesCondition(const ir::Instruction& branch, llvm::BasicBlock* merge);
     void EmitSwitch(ir::InstId id);
     void EmitLoop(ir::InstId id);
     void EmitScope(ir::InstId id);
-    // `any` says whether the mask has a lane, if that is known in a cheaper way.
-    void EmitGuarded(ir::BlockId block, llvm::Value* mask, llvm::Value* any = nullptr);
+    // `any` says whether the mask has a lane, if that is known in a cheaper way; `likely` that it
+    // nearly always has.
+    void EmitGuarded(ir::BlockId block,
+                     llvm::Value* mask,
+                     llvm::Value* any = nullptr,
+                     bool likely = false);
     void EmitReturn(ir::InstId id);
     Construct MakeConstruct(ir::InstId id);
     void FinishConstruct(llvm::Value* entry_mask);

@@ -85,6 +85,10 @@ class AccessEmitter : FunctionPart {
                           const AccessPlan::Move& move,
                           llvm::Value* address,
                           llvm::Type* type);
+    bool LoadOverlapping(const PlannedAccess& access,
+                         llvm::ArrayRef<llvm::Value*> firsts,
+                         llvm::Type* unit,
+                         Values& units);
     Values LoadUnits(const PlannedAccess& access,
                      llvm::ArrayRef<llvm::Value*> firsts,
                      llvm::Type* type,

@@ -196,6 +196,41 @@ Value* AccessEmitter::LoadMove(const PlannedAccess& access,
         builder_.CreateMaskedLoad(vector, at, align, mask, llvm::Constant::getNullValue(vector)));
 }
 
+// Lanes that lie closer together than what each of them loads, as the windows of a convolution:
+// parts of what they lie apart by are in the order of the lanes, and take few shuffles each, where
+// every vector of the whole draws from many registers. False if they do not lie like that.
+bool AccessEmitter::LoadOverlapping(const PlannedAccess& access,
+                                    llvm::ArrayRef<Value*> firsts,
+                                    llvm::Type* unit,
+                                    Values& units) {
+    const auto& [region, offset, plan, offsets] = access;
+    const std::vector<int64_t>& lanes = offset.shape->offsets;
+    const int64_t apart = lanes[1] - lanes[0];
+    if (plan.is_packed || plan.is_masked || plan.skipped_bytes != 0 || plan.unit_bytes != 4 ||
+        unit->getPrimitiveSizeInBits() != 32 || apart <= 8 || apart % 4 != 0 ||
+        plan.count % static_cast<size_t>(apart / 4) != 0) {
+        return false;
+    }
+    const auto count = static_cast<size_t>(apart / 4);
+    MemoryRegion inside = region;
+    inside.bounds = MemoryRegion::Bounds::kTrusted;
+    const AccessPlan part = PlanOf(inside, *offset.shape, unit, count, false, false);
+    if (!part.is_packed || part.count != count || part.method == Method::kTransposed ||
+        part.has_fallback() || part.layout.rows.size() != plan.layout.rows.size()) {
+        return false;
+    }
+    for (size_t first = 0; first < plan.count; first += count) {
+        Values parts;
+        for (const Move& move : part.moves) {
+            Value* address = PlannedAddress(access, firsts[move.row]);
+            address = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, 4 * first);
+            parts.push_back(LoadMove({region, offset, part, offsets}, move, address, unit));
+        }
+        units.append(memory_.ColumnsOf(parts, count));
+    }
+    return true;
+}
+
 // A vector for each unit of a lane. `packed`: see emit_packed.cpp.
 AccessEmitter::Values AccessEmitter::LoadUnits(const PlannedAccess& access,
                                                llvm::ArrayRef<Value*> firsts,
@@ -222,6 +257,9 @@ AccessEmitter::Values AccessEmitter::LoadUnits(const PlannedAccess& access,
     }
     llvm::Type* unit =
         are_elements ? type : builder_.getIntNTy(static_cast<unsigned>(plan.unit_bytes * 8));
+    if (LoadOverlapping(access, firsts, unit, units)) {
+        return units;
+    }
     Values parts;
     for (size_t i = 0; i < plan.moves.size(); ++i) {
         const Move& move = plan.moves[i];
@@ -231,7 +269,13 @@ AccessEmitter::Values AccessEmitter::LoadUnits(const PlannedAccess& access,
         parts.push_back(LoadMove(access, move, address, unit));
     }
     prefetch_.Prefetch(region, address, plan.prefetches, false);
-    for (size_t i = 0; i < plan.count; ++i) {
+    // Four words a lane share shuffles in vectors::Permute().
+    const bool in_order =
+        plan.is_packed && plan.unit_bytes == 4 && plan.count > 2 && plan.count != 4;
+    if (in_order) {
+        units = memory_.ColumnsOf(parts, plan.count);
+    }
+    for (size_t i = 0; i < plan.count && !in_order; ++i) {
         units.push_back(
             vectors::Permute(builder_, code_.vector_bits, parts,
                              llvm::ArrayRef(plan.shuffle).slice(i * code_.lanes, code_.lanes)));

@@ -53,6 +53,48 @@ void RowsToColumns(llvm::IRBuilderBase& builder, Values& vectors) {
     }
 }
 
+// Elements 0, 1 or 2, 3 of each part of four of both vectors, in turn or pair by pair.
+Value* Interleave(llvm::IRBuilderBase& builder, Value* a, Value* b, bool high, bool pairs) {
+    const int width = static_cast<int>(Width(a));
+    llvm::SmallVector<int, 64> pick;
+    for (int i = 0; i < width; ++i) {
+        const int at = i % 4;
+        const bool second = pairs ? at >= 2 : at % 2 != 0;
+        const int from = (pairs ? at % 2 : at / 2) + (high ? 2 : 0);
+        pick.push_back(i / 4 * 4 + from + (second ? width : 0));
+    }
+    return builder.CreateShuffleVector(a, b, pick);
+}
+
+// The same for registers, where rows have four words or more: parts of four rows and words are
+// transposed where they are, which takes processors less than what crosses these parts, and then
+// each column is put together.
+void PartsToColumns(llvm::IRBuilderBase& builder, uint32_t vector_bits, Values& registers) {
+    const auto words = static_cast<unsigned>(registers.size());
+    const unsigned lanes = Width(registers[0]);
+    Values parts;
+    for (size_t i = 0; i < words; i += 4) {
+        Value* low = Interleave(builder, registers[i], registers[i + 1], false, false);
+        Value* high = Interleave(builder, registers[i], registers[i + 1], true, false);
+        Value* low2 = Interleave(builder, registers[i + 2], registers[i + 3], false, false);
+        Value* high2 = Interleave(builder, registers[i + 2], registers[i + 3], true, false);
+        parts.push_back(Interleave(builder, low, low2, false, true));
+        parts.push_back(Interleave(builder, low, low2, true, true));
+        parts.push_back(Interleave(builder, high, high2, false, true));
+        parts.push_back(Interleave(builder, high, high2, true, true));
+    }
+    for (unsigned word = 0; word < words; ++word) {
+        llvm::SmallVector<int, 64> pick;
+        for (unsigned lane = 0; lane < lanes; ++lane) {
+            const unsigned at = lane * words + word;  // in the order of memory
+            const unsigned from = at / lanes;
+            const unsigned part = from / 4 * 4 + word % 4;
+            pick.push_back(static_cast<int>(part * lanes + at % lanes / 4 * 4 + from % 4));
+        }
+        registers[word] = vectors::Permute(builder, vector_bits, parts, pick);
+    }
+}
+
 void ColumnsToRows(llvm::IRBuilderBase& builder, Values& vectors) {
     const size_t half = vectors.size() / 2;
     for (size_t step = 1; step < vectors.size(); step *= 2) {
@@ -158,6 +200,44 @@ MemoryCode::Values MemoryCode::LoadRowsAt(const MemoryRegion& region,
     Values results;
     for (const Values& parts : columns) {
         results.push_back(vectors::JoinAll(builder_, parts));
+    }
+    return results;
+}
+
+// What was loaded in the order of the lanes, `count` words a lane, as a vector for each word of a
+// lane: log2(count) shuffles for each register, where each vector by itself takes one or two for
+// each register that it draws from.
+MemoryCode::Values MemoryCode::ColumnsOf(llvm::ArrayRef<Value*> parts, size_t count) {
+    const uint32_t group = TransposedLanes();
+    Values registers;
+    Values open;
+    unsigned width = 0;
+    for (Value* part : parts) {
+        for (unsigned at = 0; at < Width(part); at += group) {
+            open.push_back(vectors::Slice(builder_, part, at, std::min(Width(part), group)));
+            width += Width(open.back());
+            if (width == group) {
+                registers.push_back(vectors::JoinAll(builder_, open));
+                open.clear();
+                width = 0;
+            }
+        }
+    }
+    std::vector<Values> columns(count);
+    for (size_t first = 0; first < registers.size(); first += count) {
+        Values vectors(registers.begin() + first, registers.begin() + first + count);
+        if (count % 4 == 0 && group % 4 == 0 && (count > 4 || group < 16)) {
+            PartsToColumns(builder_, code_.vector_bits, vectors);
+        } else {
+            RowsToColumns(builder_, vectors);
+        }
+        for (size_t i = 0; i < count; ++i) {
+            columns[i].push_back(vectors[i]);
+        }
+    }
+    Values results;
+    for (const Values& column : columns) {
+        results.push_back(vectors::JoinAll(builder_, column));
     }
     return results;
 }

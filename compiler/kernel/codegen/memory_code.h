@@ -83,6 +83,7 @@ class MemoryCode : FunctionPart {
                     llvm::ArrayRef<uint64_t> lane_bytes,
                     size_t words,
                     llvm::Value*& packed);
+    Values ColumnsOf(llvm::ArrayRef<llvm::Value*> parts, size_t count);
     void StoreRows(const MemoryRegion& region,
                    llvm::Value* address,
                    llvm::ArrayRef<uint64_t> lane_bytes,

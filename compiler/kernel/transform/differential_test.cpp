@@ -79,6 +79,18 @@ const Pass kPasses[] = {
          Simplify(kernel);
          CombineMemoryAccesses(kernel);
      }},
+    {"VersionStrides",
+     [](ir::Kernel& kernel) {
+         PromoteLocals(kernel);
+         Simplify(kernel);
+         VersionStrides(kernel);
+     }},
+    {"JoinGuards",
+     [](ir::Kernel& kernel) {
+         PromoteLocals(kernel);
+         Simplify(kernel);
+         JoinGuards(kernel);
+     }},
     {"FuseSums", FuseSums},
     {"QuickPipeline",
      [](ir::Kernel& kernel) {

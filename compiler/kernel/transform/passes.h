@@ -42,6 +42,15 @@ bool SelectElements(ir::Kernel& kernel);
 // Turns private arrays that only ever hold constants into tables in Kernel::constant_data.
 void MakeConstantTables(ir::Kernel& kernel);
 
+// Gives what loads neighbouring elements if numbers that the kernel is given are 1 a specialization
+// for that. True if there was any; Simplify should follow.
+bool VersionStrides(ir::Kernel& kernel);
+
+// Makes one branch of those in a block that each load neighbouring elements under a condition of
+// their own, so that the next pass finds the loads in one block. True if there were any; Simplify
+// should follow.
+bool JoinGuards(ir::Kernel& kernel);
+
 // Joins loads and stores of neighbouring elements of one block into runs, where no other access may
 // come between.
 void CombineMemoryAccesses(ir::Kernel& kernel);

@@ -52,6 +52,14 @@ void RunOtherPasses(ir::Kernel& kernel,
         PromoteLocals(kernel);
         Simplify(kernel);
     }
+    if (quality == CodeQuality::kFull) {
+        if (VersionStrides(kernel)) {
+            Simplify(kernel);
+        }
+        if (JoinGuards(kernel)) {
+            Simplify(kernel);
+        }
+    }
     CombineMemoryAccesses(kernel);
     Simplify(kernel);
     if (quality == CodeQuality::kFull) {
