@@ -73,8 +73,12 @@ class StrideVersion {
         }
         IndexAlgebra& algebra = index.algebra();
         const IndexExpr from = index.Of(a.operands[1]);
-        const IndexSum& distance =
-            algebra.sum(algebra.SubtractModulo(index.Of(b.operands[1]), from, BitWidth(type)));
+        const IndexExpr apart =
+            algebra.SubtractModulo(index.Of(b.operands[1]), from, BitWidth(type));
+        if (!apart.valid()) {
+            return;  // it is too long to say
+        }
+        const IndexSum& distance = algebra.sum(apart);
         const auto bytes = static_cast<int64_t>(ByteSize(kernel_.type(a.results[0])) *
                                                 static_cast<uint64_t>(a.results.size()));
         if (distance.constant != 0 || distance.parts.size() != 1 ||

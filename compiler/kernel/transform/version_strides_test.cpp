@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 
@@ -74,6 +76,27 @@ TEST(VersionStrides, OthersStay) {
     EXPECT_FALSE(versioned(changed("%y:f32 = load_buffer %b", "%y:f32 = load_buffer %o")));
     // A barrier.
     EXPECT_FALSE(versioned(two + "barrier\n"));
+}
+
+// Offsets of seven terms each, whose difference has more than an index expression may have.
+TEST(VersionStrides, LongDistancesAreNotLookedAt) {
+    std::string body = "%at0:i32 = imul %i, %four\n%to0:i32 = imul %i, %s\n";
+    for (int i = 1; i <= 7; ++i) {
+        for (const char* sum : {"at", "to"}) {
+            body += fmt::format(
+                "%{0}a{1}:i32 = const {2}\n"
+                "%{0}v{1}:i32 = load_buffer %o, %{0}a{1} align(4)\n"
+                "%{0}{1}:i32 = iadd %{0}{3}, %{0}v{1}\n",
+                sum, i, 4 * i + (sum[0] == 'a' ? 0 : 64), i - 1);
+        }
+    }
+    ir::Kernel kernel = Parsed(KernelText("", std::string(kPrologue) + body + R"(
+        %x:f32 = load_buffer %b, %at7 align(4)
+        %y:f32 = load_buffer %b, %to7 align(4)
+        %sum:f32 = fadd %x, %y
+        store_buffer %o, %i, %sum align(4)
+        return)"));
+    EXPECT_FALSE(VersionStrides(kernel));
 }
 
 }  // namespace
