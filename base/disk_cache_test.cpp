@@ -368,7 +368,7 @@ TEST_F(DiskCacheLimit, OtherFilesStay) {
 
 TEST_F(DiskCacheLimit, ComesFromTheEnvironment) {
     unsetenv("FORNAX_CACHE_MIB");
-    EXPECT_EQ(CacheLimitBytes(), uint64_t{1} << 30);
+    EXPECT_EQ(CacheLimitBytes(), uint64_t{4} << 30);
     setenv("FORNAX_CACHE_MIB", "3", 1);
     EXPECT_EQ(CacheLimitBytes(), uint64_t{3} << 20);
     setenv("FORNAX_CACHE_MIB", "0", 1);
@@ -378,8 +378,8 @@ TEST_F(DiskCacheLimit, ComesFromTheEnvironment) {
     EXPECT_EQ(unlimited.Trim().removed_count, 0u);
     EXPECT_THAT(g_warnings, IsEmpty());
     setenv("FORNAX_CACHE_MIB", "much", 1);
-    EXPECT_EQ(CacheLimitBytes(), uint64_t{1} << 30);
-    EXPECT_EQ(CacheLimitBytes(), uint64_t{1} << 30);
+    EXPECT_EQ(CacheLimitBytes(), uint64_t{4} << 30);
+    EXPECT_EQ(CacheLimitBytes(), uint64_t{4} << 30);
     EXPECT_THAT(g_warnings, ElementsAre("FORNAX_CACHE_MIB is 'much', which is not a number from 0 "
                                         "to 4294967295. The cache may take 4096 MiB."));
     unsetenv("FORNAX_CACHE_MIB");
