@@ -67,7 +67,7 @@ std::optional<graph::Bytes> PieceIndex::Part(uint64_t offset, uint64_t size) con
     return piece.Part(offset - begin, size);
 }
 
-Result<GraphFile> ReadGraphFile(graph::Bytes bytes,
+Result<GraphFile> ReadGraphFile(const graph::Bytes& bytes,
                                 const std::string& name,
                                 std::string directory,
                                 std::span<const graph::Bytes> pieces) {

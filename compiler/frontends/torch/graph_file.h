@@ -80,7 +80,7 @@ bool LooksLikeGraphFile(std::span<const std::byte> bytes);
 // `name` is for messages. The error is kDataLoss for a file that is damaged or cut short, and
 // kUnsupported for one of another version. What lies behind `bytes` may be in further pieces; then
 // `bytes` has the header and the structure.
-Result<GraphFile> ReadGraphFile(graph::Bytes bytes,
+Result<GraphFile> ReadGraphFile(const graph::Bytes& bytes,
                                 const std::string& name,
                                 std::string directory,
                                 std::span<const graph::Bytes> pieces = {});
