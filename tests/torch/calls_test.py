@@ -64,6 +64,13 @@ class Calls(unittest.TestCase):
         whole = b"".join(ctypes.string_at(address, size) for address, size, _ in pieces)
         self.assertEqual(whole, b"".join(graph_file.parts_of(b"structure", map(capture.bytes_of, weights))))
 
+    def test_other_files_have_one_piece(self):
+        for begin in (b"no graph", b"FNXPLAN"):
+            data = np.frombuffer(begin.ljust(64, b"."), np.uint8)
+            piece = (data.__array_interface__["data"][0], data.nbytes, data)
+            with self.assertRaisesRegex(fornax.Error, "model is in pieces, and no FX graph"):
+                library.Session((piece, piece), {"cache": False})
+
     def test_weights_outlive_their_model(self):
         layer = nn.Linear(256, 128)
         x = torch.randn(7, 256)

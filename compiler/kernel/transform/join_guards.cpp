@@ -244,7 +244,7 @@ class Joiner {
         }
     }
 
-    // A guess: nothing but speed depends on it.
+    // An assumption on which nothing but speed depends.
     bool DependsOnInvocation(ValueId id, std::set<ValueId>& seen) const {
         if (!seen.insert(id).second) {
             return false;
