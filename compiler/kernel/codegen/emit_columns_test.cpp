@@ -1,5 +1,6 @@
 // Runs of a lane that follow each other or overlap, and branches of which a part is the same for
 // all lanes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,6 +74,37 @@ TEST(EmitColumns, WordsOfALane) {
 
 // A part of the condition is the same for all lanes: where it does not hold no lane loads, and in
 // a loop the masks are those of the rest.
+// Each step of the condition uses the one before twice, so that it has 2^64 parts if values are
+// looked at more than once.
+TEST(EmitColumns, ConditionsOfManyParts) {
+    std::string body =
+        "%c0:bool = ult %lx, %pitch\n%p:bool = ult %ly, %pitch\n"
+        "%q:bool = ult %li, %limit\n%at:i32 = shl %li, %two\n";
+    for (int i = 1; i <= 64; ++i) {
+        body += fmt::format(
+            "%a{0}:bool = and %c{1}, %p\n%b{0}:bool = and %c{1}, %q\n%c{0}:bool = and %a{0}, "
+            "%b{0}\n",
+            i, i - 1);
+    }
+    body += R"(
+    if %c64 {
+      store_buffer %out, %at, %one align(4)
+      yield
+    } else {
+      yield
+    }
+    return
+)";
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(4, 4, 1) push_constants(8)", kPrologue, body);
+    ForEachWidth(kernel, {Counting(16), std::vector<uint32_t>(16, 7)}, {.push_constants = {3, 10}},
+                 [](const Buffers& b) {
+                     for (uint32_t i = 0; i < 16; ++i) {
+                         ASSERT_EQ(b[1][i], i % 4 < 3 && i / 4 < 3 && i < 10 ? 1 : 7) << i;
+                     }
+                 });
+}
+
 TEST(EmitColumns, ConditionsThatLanesShareInPart) {
     constexpr char kBody[] = R"(
     %end:i32 = const 8

@@ -5,6 +5,7 @@
 
 #include "compiler/kernel/codegen/matrix_emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
+#include "compiler/kernel/ir/condition_parts.h"
 
 namespace fornax::kernel {
 
@@ -293,11 +294,12 @@ void ControlEmitter::EmitGuarded(ir::BlockId block, Value* mask, Value* any, boo
 
 // Loads what lies inside of memory, and nothing where it does not: the usual case is that it does.
 bool ControlEmitter::IsInsideTest(const ir::Instruction& branch) const {
-    const auto compares = [&](auto& self, ir::ValueId condition) -> bool {
-        const ir::Instruction* inst = kernel_.Definition(condition);
-        return inst && (inst->op == Op::kULt ||
-                        ((inst->op == Op::kAnd || inst->op == Op::kOr) &&
-                         self(self, inst->operands[0]) && self(self, inst->operands[1])));
+    const auto joins = [](ir::ValueId, const ir::Instruction& inst) {
+        return inst.op == Op::kAnd || inst.op == Op::kOr;
+    };
+    const auto compares = [&](ir::ValueId value) {
+        const ir::Instruction* inst = kernel_.Definition(value);
+        return inst && inst->op == Op::kULt;
     };
     const auto only = [&](ir::BlockId block, uint8_t properties) {
         return std::ranges::all_of(kernel_.block(block).insts, [&](ir::InstId id) {
@@ -305,7 +307,7 @@ bool ControlEmitter::IsInsideTest(const ir::Instruction& branch) const {
             return op == Op::kYield || ir::HasProperty(op, properties);
         });
     };
-    return compares(compares, branch.operands[0]) &&
+    return std::ranges::all_of(ir::LeavesOf(kernel_, branch.operands[0], joins), compares) &&
            NeedsGuard(kernel_.block(branch.blocks[0]).insts) &&
            only(branch.blocks[0], ir::kPure | ir::kReadsMemory) &&
            only(branch.blocks[1], ir::kPure | ir::kRegions);
@@ -314,17 +316,11 @@ bool ControlEmitter::IsInsideTest(const ir::Instruction& branch) const {
 // The condition of a branch that may divide lanes. What of it is the same for all lanes becomes a
 // branch around the rest, so that masks do not depend on it: a loop makes them before it begins.
 Value* ControlEmitter::LanesCondition(const ir::Instruction& branch, BasicBlock* merge) {
-    llvm::SmallVector<ir::ValueId, 4> parts = {branch.operands[0]};
     Value* all = nullptr;    // of what is the same for all lanes
     Value* lanes = nullptr;  // of the rest
-    for (size_t i = 0; i < parts.size(); ++i) {
-        const ir::Instruction* inst = kernel_.Definition(parts[i]);
-        const bool uniform = shapes_.shape(parts[i]).uniform();
-        if (inst && inst->op == Op::kAnd && !uniform) {
-            parts.append(inst->operands.begin(), inst->operands.end());
-            continue;
-        }
-        Value* part = uniform ? values_.Raw(parts[i]) : values_.Vector(parts[i]);
+    for (ir::ValueId id : PartsOf(branch.operands[0])) {
+        const bool uniform = shapes_.shape(id).uniform();
+        Value* part = uniform ? values_.Raw(id) : values_.Vector(id);
         Value*& of = uniform ? all : lanes;
         of = of ? builder_.CreateAnd(of, part) : part;
     }

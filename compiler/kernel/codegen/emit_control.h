@@ -83,6 +83,10 @@ class ControlEmitter : FunctionPart {
     bool FindFullLoop(ir::InstId id, FullLoop& full) const;
     void EmitFullExit(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
     void EmitFullLoop(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
+    // What of the condition may divide lanes, and what beside it does not.
+    std::vector<ir::ValueId> PartsOf(ir::ValueId condition) const;
+    LaneTest TestPart(ir::ValueId condition);
+    bool IsEdge(ir::ValueId comparison) const;
     uint64_t LanesThatPass(ir::ValueId condition) const;
 
     MemoryCode& memory_;

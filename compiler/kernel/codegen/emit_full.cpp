@@ -6,6 +6,7 @@
 
 #include "compiler/kernel/codegen/emit_control.h"
 #include "compiler/kernel/codegen/pure_ops.h"
+#include "compiler/kernel/ir/condition_parts.h"
 
 namespace fornax::kernel {
 
@@ -21,7 +22,27 @@ constexpr uint64_t kInsideWorkgroup = 4096;
 
 }  // namespace
 
+std::vector<ir::ValueId> ControlEmitter::PartsOf(ir::ValueId condition) const {
+    return ir::PartsOfCondition(kernel_, condition,
+                                [&](ir::ValueId value) { return !shapes_.shape(value).uniform(); });
+}
+
 ControlEmitter::LaneTest ControlEmitter::TestLanes(ir::ValueId condition) {
+    const std::vector<ir::ValueId> parts = PartsOf(condition);
+    LaneTest test = TestPart(parts[0]);
+    size_t divided = shapes_.shape(parts[0]).uniform() ? 0 : 1;
+    for (size_t i = 1; i < parts.size() && (test.all || test.some); ++i) {
+        const LaneTest part = TestPart(parts[i]);
+        divided += shapes_.shape(parts[i]).uniform() ? 0 : 1;
+        // Where two parts divide lanes, it may be that no lane passes both.
+        const bool knows_some = test.some && part.some && divided < 2;
+        test.all = test.all && part.all ? builder_.CreateAnd(test.all, part.all) : nullptr;
+        test.some = knows_some ? builder_.CreateAnd(test.some, part.some) : nullptr;
+    }
+    return test;
+}
+
+ControlEmitter::LaneTest ControlEmitter::TestPart(ir::ValueId condition) {
     LaneTest test;
     if (shapes_.shape(condition).uniform()) {
         test.all = test.some = values_.Raw(condition);
@@ -29,19 +50,6 @@ ControlEmitter::LaneTest ControlEmitter::TestLanes(ir::ValueId condition) {
     }
     const ir::Instruction* inst = kernel_.Definition(condition);
     if (!inst) {
-        return test;
-    }
-    if (inst->op == Op::kAnd) {
-        const LaneTest a = TestLanes(inst->operands[0]);
-        const LaneTest b = TestLanes(inst->operands[1]);
-        if (a.all && b.all) {
-            test.all = builder_.CreateAnd(a.all, b.all);
-        }
-        const bool one_uniform = shapes_.shape(inst->operands[0]).uniform() ||
-                                 shapes_.shape(inst->operands[1]).uniform();
-        if (one_uniform && a.some && b.some) {
-            test.some = builder_.CreateAnd(a.some, b.some);
-        }
         return test;
     }
     const bool is_signed = inst->op == Op::kSLt || inst->op == Op::kSLe;
@@ -93,30 +101,31 @@ ControlEmitter::LaneTest ControlEmitter::TestLanes(ir::ValueId condition) {
 }
 
 Value* ControlEmitter::AllLanes(ir::ValueId condition) {
-    if (Value* all = TestLanes(condition).all) {
-        return all;
+    Value* every = nullptr;
+    for (ir::ValueId part : PartsOf(condition)) {
+        Value* all = TestPart(part).all;
+        if (!all) {
+            Value* bits = code_.MaskBits(values_.Vector(part));
+            all = builder_.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
+        }
+        every = every ? builder_.CreateAnd(every, all) : all;
     }
-    const ir::Instruction* inst = kernel_.Definition(condition);
-    if (inst && inst->op == Op::kAnd) {
-        return builder_.CreateAnd(AllLanes(inst->operands[0]), AllLanes(inst->operands[1]));
-    }
-    Value* bits = code_.MaskBits(values_.Vector(condition));
-    return builder_.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
+    return every;
 }
 
-// Compares a position with a bound from outside.
+// Compares a position with a bound from outside, with conditions beside it that lanes share.
 bool ControlEmitter::IsEdgeTest(ir::ValueId condition) const {
-    const ir::Instruction* inst = kernel_.Definition(condition);
+    return std::ranges::all_of(PartsOf(condition), [&](ir::ValueId part) {
+        return (part != condition && shapes_.shape(part).uniform()) || IsEdge(part);
+    });
+}
+
+bool ControlEmitter::IsEdge(ir::ValueId comparison) const {
+    const ir::Instruction* inst = kernel_.Definition(comparison);
     if (!inst) {
         return false;
     }
-    auto edge_or_uniform = [&](ir::ValueId value) {
-        return shapes_.shape(value).uniform() || IsEdgeTest(value);
-    };
     switch (inst->op) {
-        case Op::kAnd:
-            return !shapes_.shape(condition).uniform() && edge_or_uniform(inst->operands[0]) &&
-                   edge_or_uniform(inst->operands[1]);
         case Op::kULt:
         case Op::kULe:
         case Op::kSLt:
@@ -309,8 +318,8 @@ void ControlEmitter::EmitFullLoop(const FullLoop& full,
     code_.BranchTo(header);
 }
 
-// Invocations from this one on do not pass the condition; `code_.invocations` or more if that is
-// not known.
+// Invocations from this one on do not pass the part of a condition; `code_.invocations` or more if
+// that is not known.
 uint64_t ControlEmitter::LanesThatPass(ir::ValueId condition) const {
     const ir::Instruction* inst = kernel_.Definition(condition);
     const bool one_row = kernel_.workgroup_size[1] * kernel_.workgroup_size[2] == 1;
@@ -328,8 +337,6 @@ uint64_t ControlEmitter::LanesThatPass(ir::ValueId condition) const {
         return code_.invocations;
     }
     switch (inst->op) {
-        case Op::kAnd:
-            return std::min(LanesThatPass(inst->operands[0]), LanesThatPass(inst->operands[1]));
         case Op::kULt:
         case Op::kSLt:
             // As signed numbers, too: a negative bound is a large one here, which tells nothing.
@@ -379,7 +386,11 @@ uint32_t ControlEmitter::SubgroupsWithWork(const Segment& segment) const {
         if (otherwise.size() != 1 || kernel_.inst(otherwise[0]).op != Op::kYield) {
             return code_.subgroups;
         }
-        most = std::max(most, LanesThatPass(inst.operands[0]));
+        uint64_t passing = code_.invocations;
+        for (ir::ValueId part : ir::PartsOfCondition(kernel_, inst.operands[0])) {
+            passing = std::min(passing, LanesThatPass(part));
+        }
+        most = std::max(most, passing);
     }
     const uint64_t subgroups =
         (std::min<uint64_t>(most, code_.invocations) + code_.lanes - 1) / code_.lanes;

@@ -17,6 +17,7 @@
 
 #include "compiler/kernel/index/index_builder.h"
 #include "compiler/kernel/ir/builder.h"
+#include "compiler/kernel/ir/condition_parts.h"
 #include "compiler/kernel/transform/clone.h"
 #include "compiler/kernel/transform/passes.h"
 #include "compiler/kernel/transform/structure.h"
@@ -235,13 +236,8 @@ class Joiner {
     }
 
     void AddParts(ValueId condition, std::set<ValueId>& parts) const {
-        const Instruction* inst = kernel_.Definition(condition);
-        if (inst && inst->op == Op::kAnd && parts.size() < kMostInstructions) {
-            AddParts(inst->operands[0], parts);
-            AddParts(inst->operands[1], parts);
-        } else {
-            parts.insert(condition);
-        }
+        const std::vector<ValueId> found = PartsOfCondition(kernel_, condition);
+        parts.insert(found.begin(), found.end());
     }
 
     // An assumption on which nothing but speed depends.

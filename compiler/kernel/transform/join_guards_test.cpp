@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
@@ -232,6 +234,23 @@ TEST(JoinGuards, GroupsThatNeedEachOther) {
     EXPECT_TRUE(JoinGuards(kernel));
     const Status status = ir::Verify(kernel);
     ASSERT_TRUE(status.ok()) << status.error().message << "\n" << ir::PrintKernel(kernel);
+}
+
+// Each step of the first condition uses the one before twice.
+TEST(JoinGuards, PartsOfConditionsAreLookedAtOnce) {
+    std::string two = kTwo;
+    std::string chain = "%c0:bool = ult %i, %w\n%p:bool = ult %z, %w\n%q:bool = ult %one, %w\n";
+    for (int i = 1; i <= 64; ++i) {
+        chain += fmt::format(
+            "%a{0}:bool = and %c{1}, %p\n%b{0}:bool = and %c{1}, %q\n%c{0}:bool = and %a{0}, "
+            "%b{0}\n",
+            i, i - 1);
+    }
+    const std::string old = "%c:bool = ult %i, %w";
+    two.replace(two.find(old), old.size(), chain + "%c:bool = and %c64, %p");
+    ir::Kernel kernel = Parsed(RobustText(kPrologue + two));
+    EXPECT_TRUE(JoinGuards(kernel));
+    EXPECT_TRUE(ir::Verify(kernel).ok());
 }
 
 }  // namespace
