@@ -274,12 +274,14 @@ class Joiner {
                std::ranges::any_of(inst.operands, depends);
     }
 
-    // What of the block's instructions follows from the results of those of the group.
-    std::set<InstId> Following(const Group& group) const {
+    // What of the block's instructions before `end`, if it is valid, follows from the results of
+    // those of the group.
+    std::set<InstId> Following(const Group& group, InstId end = {}) const {
         std::set<ValueId> values;
         std::set<InstId> following;
         const std::vector<InstId>& insts = kernel_.block(group.block).insts;
-        for (auto at = std::ranges::find(insts, group.members[0].branch); at != insts.end(); ++at) {
+        for (auto at = std::ranges::find(insts, group.members[0].branch);
+             at != insts.end() && *at != end; ++at) {
             const bool is_member = std::ranges::any_of(
                 group.members, [&](const Guarded& one) { return one.branch == *at; });
             if (is_member || Uses(*at, values)) {
@@ -311,7 +313,7 @@ class Joiner {
     // No branch needs what another one gives.
     bool IsIndependent(const Group& group) const {
         std::set<ValueId> values;
-        for (InstId id : Following(group)) {
+        for (InstId id : Following(group, group.members.back().branch)) {
             const std::vector<ValueId>& results = kernel_.inst(id).results;
             values.insert(results.begin(), results.end());
         }
