@@ -65,6 +65,14 @@ class Ending(unittest.TestCase):
             self.assertEqual(check.Check("single").test(), check.Outcome(failed=2))
         ctest.assert_not_called()
 
+    def test_the_whole_check_leaves_sources_of_tests_to_gcc_alone(self):
+        targets = "a.dir/file.cpp.o: CXX\na.dir/file_test.cpp.o: CXX\na.dir/test_device.cpp.o: CXX\n"
+        for extent, count in (("all", 2), ("quick", 2), ("single", 3)):
+            with mock.patch.object(check, "configured", return_value=True), mock.patch.object(check, "build") as build, \
+                    mock.patch.object(check.subprocess, "run", return_value=mock.Mock(stdout=targets)):
+                check.Check(extent).gcc()
+            self.assertEqual(len(build.call_args.args), 1 + count, extent)
+
     def test_ctest_is_counted(self):
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder, "report.xml")
