@@ -14,6 +14,7 @@ sys.path[:0] = [str(TOOLS), str(TOOLS / "compute")]
 
 import bench_llama  # noqa: E402
 import case_runner  # noqa: E402
+import client_setup  # noqa: E402
 import compute_clients  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
@@ -182,6 +183,27 @@ class ClientsTest(unittest.TestCase):
                     mock.patch.object(sys, "argv", ["", "taichi", "wgpu", "--no-peer", "--json", str(answers)]):
                 self.assertRaises(KeyboardInterrupt, compute_clients.main)
             self.assertEqual(json.loads(answers.read_text())["taichi"]["fornax"]["a"]["right"], True)
+
+    def test_a_client_that_the_systems_lavapipe_is_too_old_for_has_the_newest(self):
+        with mock.patch.object(compute_clients, "install") as install, \
+                mock.patch.dict(os.environ, {"FORNAX_CLIENTS": "/nowhere"}):
+            self.assertEqual(compute_clients.peer_of("dawn", Path("/some.json")), (Path("/some.json"), None))
+            install.assert_not_called()
+            manifest, suite = compute_clients.peer_of("dawn", None)
+            self.assertEqual((manifest.name, suite), ("lvp_icd.json", Path("/nowhere/compute/lavapipe/debian")))
+            self.assertTrue(manifest.is_relative_to(suite))
+            self.assertEqual(install.call_args.args[0], "lavapipe")
+            self.assertEqual(compute_clients.peer_of("taichi", None)[1], None)
+
+    def test_a_program_runs_with_the_c_library_of_a_suite(self):
+        with tempfile.TemporaryDirectory() as folder:
+            libraries = Path(folder, "usr/lib", f"{os.uname().machine}-linux-gnu")
+            libraries.mkdir(parents=True)
+            loader = libraries / "ld-linux-some.so.2"
+            loader.touch()
+            client = Client("", "", ("one",))
+            command = client_setup.command_of("some", client, Path(folder))
+            self.assertEqual((command[0], command[-1:]), (loader, client_setup.command_of("some", client)))
 
     def test_a_peer_that_ends_is_told_with_each_case(self):
         rows = compute_clients.rows_of("some", {"a": {"right": True, "seconds": 0.001}},

@@ -24,6 +24,7 @@ class Client:
     debian_packages: tuple[str, ...] = ()  # of the suite that unpack_packages.sh knows, with the newest lavapipe as the peer
     debian_suite: str = ""  # another suite
     runs_in_suite: bool = False  # the program runs on the Python of the Debian packages
+    newest_peer: bool = False  # the system's lavapipe is too old for it: the peer is the newest, with that one's C library
     compat: str = ""  # FORNAX_COMPAT
     environment: tuple[tuple[str, str], ...] = ()
     # More arguments of the program, from a folder for files that it needs.
@@ -63,8 +64,8 @@ def suite_lavapipe(name: str) -> Path:
     return suite_of(name) / "usr/share/vulkan/icd.d/lvp_icd.json"
 
 
-def suite_command(suite: Path, program: str) -> list:
-    """A program of unpacked packages, run with their own loader and libraries."""
+def suite_command(suite: Path, program: str | Path) -> list:
+    """A program of unpacked packages, or an absolute path of another, run with their own loader and libraries."""
     libraries = suite / "usr/lib" / f"{os.uname().machine}-linux-gnu"
     loader = next(iter(sorted(libraries.glob("ld-linux*.so.*"))))
     folders = [libraries, *(libraries / name for name in ("blas", "lapack", "pulseaudio")), suite / "usr/lib"]
@@ -80,11 +81,12 @@ def node_tool(name: str) -> str:
     return found
 
 
-def command_of(name: str, client: Client) -> list:
-    """What runs the client's program."""
+def command_of(name: str, client: Client, suite: Path | None = None) -> list:
+    """What runs the client's program, with the C library of a suite if one is given."""
     if client.runs_in_suite:
         return suite_command(suite_of(name), "usr/bin/python3")
-    return [python_of(name) if client.python_packages else node_tool("node")]
+    program = Path(python_of(name) if client.python_packages else node_tool("node"))
+    return suite_command(suite, program.absolute()) if suite else [program]
 
 
 def environment_of(name: str, client: Client) -> dict[str, str]:

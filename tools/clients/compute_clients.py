@@ -65,13 +65,14 @@ CLIENTS = {
     "taichi": Client("Taichi 1.7.4", "taichi_cases.py", ("taichi==1.7.4", "numpy<2.4"), compat="graphics"),
     "wgpu": Client("wgpu-py 0.32 (wgpu-native)", "wgpu_cases.py", ("wgpu==0.32.0", "numpy"), compat="graphics,conformance",
                    environment=(("WGPU_BACKEND_TYPE", "Vulkan"),)),
-    "dawn": Client("Dawn, npm webgpu 0.6.2", "dawn_cases.mjs", node_packages=("webgpu@0.6.2",), compat="graphics", arguments=webgpu_files),
+    "dawn": Client("Dawn, npm webgpu 0.6.2", "dawn_cases.mjs", node_packages=("webgpu@0.6.2",), compat="graphics", arguments=webgpu_files,
+                   newest_peer=True),
     "onnxruntime": Client("onnxruntime-webgpu 1.27", "onnxruntime_cases.py", ("onnxruntime-webgpu==1.27.0", "numpy"),
-                          compat="graphics", arguments=onnx_models),
+                          compat="graphics", arguments=onnx_models, newest_peer=True),
     "iree": Client("IREE 3.13", "iree_cases.py",
                    ("iree-base-compiler==3.13.0", "iree-base-runtime==3.13.0", "onnx==1.23.2", "onnxruntime==1.31.1", "numpy"),
                    arguments=iree_files),
-    "slangpy": Client("SlangPy 0.43.1", "slangpy_cases.py", ("slangpy==0.43.1", "numpy"), compat="graphics"),
+    "slangpy": Client("SlangPy 0.43.1", "slangpy_cases.py", ("slangpy==0.43.1", "numpy"), compat="graphics", newest_peer=True),
     "halide": Client("Halide 21", "halide_cases.py", ("halide==21.0.0", "numpy")),
     "kompute": Client("Kompute 0.9", "kompute_cases.py", ("numpy<2", "pybind11==2.13.6", "setuptools<80", "wheel"),
                       debian_packages=("libvulkan-dev",), debian_suite="bookworm", build=build_kompute,
@@ -84,12 +85,15 @@ CLIENTS = {
                       debian_packages=("python3-torch", "python3-numpy", "mesa-vulkan-drivers"), runs_in_suite=True, compat="bounds"),
 }
 
+# The peer of clients that the system's is too old for.
+LAVAPIPE = Client("lavapipe, the newest", "", debian_packages=("mesa-vulkan-drivers",))
 
-def run(name: str, manifest: Path, compat: str, cache: str | None = None) -> dict[str, dict]:
+
+def run(name: str, manifest: Path, compat: str, cache: str | None = None, suite: Path | None = None) -> dict[str, dict]:
     """The program's answers on one driver, by case. What ends the program early is the case "(end)". Kernels are kept in the folder
-    `cache`, else where the driver does."""
+    `cache`, else where the driver does. `suite` has the C library that a driver of it needs."""
     client = CLIENTS[name]
-    command = [*command_of(name, client), PROGRAMS / client.program]
+    command = [*command_of(name, client, suite), PROGRAMS / client.program]
     environment = {**os.environ, "VK_DRIVER_FILES": str(manifest), "VK_ICD_FILENAMES": str(manifest), "PYTHONDONTWRITEBYTECODE": "1",
                    **environment_of(name, client)}
     environment.pop("FORNAX_COMPAT", None)
@@ -117,6 +121,19 @@ def run(name: str, manifest: Path, compat: str, cache: str | None = None) -> dic
         answers["(end)"] = {"right": False, "error": f"exit status {process.returncode}: {reason_in(log)[:200]}"}
     sys.stderr.write("".join(f"  {line}\n" for line in log.splitlines()[-20:]))
     return answers
+
+
+def peer_of(name: str, given: Path | None) -> tuple[Path | None, Path | None]:
+    """The manifest of lavapipe for a client, `given` if that is one, and the suite whose C library it needs. The packages of a suite
+    run with its C library anyway, and have the newest lavapipe."""
+    if given:
+        return given, None
+    if CLIENTS[name].newest_peer:
+        install("lavapipe", LAVAPIPE)
+        return suite_lavapipe("lavapipe"), suite_of("lavapipe")
+    if suite_lavapipe(name).exists():
+        return suite_lavapipe(name), None
+    return next(iter(sorted(Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json"))), None), None
 
 
 def reason_in(log: str) -> str:
@@ -154,7 +171,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help=", ".join(CLIENTS))
     parser.add_argument("--manifest", type=Path, default=ROOT / "build/release/icd" / f"fornax_icd.{os.uname().machine}.json")
-    parser.add_argument("--peer", type=Path, help="the manifest of lavapipe, else the system's; an empty folder for none")
+    parser.add_argument("--peer", type=Path, help="the manifest of lavapipe, else the system's, or the newest where that is too old; an empty folder for none")
     parser.add_argument("--no-peer", action="store_true", help="Fornax alone")
     parser.add_argument("--json", type=Path, help="the answers of both drivers, for programs")
     parser.add_argument("--warm-up", action="store_true", help="with empty caches, and a table of the second runs in each process")
@@ -166,7 +183,6 @@ def main() -> int:
     unknown = [name for name in options.clients if name not in CLIENTS]
     if unknown:
         parser.error(f"there is no client {unknown[0]}; they are {', '.join(CLIENTS)}")
-    system_peer = next(iter(sorted(Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json"))), None)
     head = ["client", "case", "second run, ms", "steady, ms", "of the steady speed"] if options.warm_up else \
         ["client", "case", "Fornax", "ms", "lavapipe ms", "times", "own CPU ms", "remark"]
     rows, everything, failed = [head], {}, False
@@ -176,11 +192,10 @@ def main() -> int:
             install(name, client)
             if name == "dawn":
                 install("wgpu", CLIENTS["wgpu"])  # its Python writes the inputs
-            # The packages of a suite run with its C library, and so does the newest lavapipe.
-            peer_manifest = options.peer or (suite_lavapipe(name) if suite_lavapipe(name).exists() else system_peer)
             with tempfile.TemporaryDirectory() as cache:
                 fornax = run(name, options.manifest.resolve(), client.compat, cache if options.warm_up else None)
-            peer = run(name, peer_manifest, "") if peer_manifest and not (options.no_peer or options.warm_up) else {}
+            manifest, suite = (None, None) if options.no_peer or options.warm_up else peer_of(name, options.peer)
+            peer = run(name, manifest, "", suite=suite) if manifest else {}
         except (subprocess.CalledProcessError, RuntimeError) as error:
             fornax, peer = {"(set-up)": {"right": False, "error": str(error)}}, {}
         rows += warm_up_rows(name, fornax) if options.warm_up else rows_of(name, fornax, peer)
