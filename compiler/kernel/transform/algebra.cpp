@@ -471,6 +471,13 @@ ValueId Algebra::Fold() {
         case Op::kFNeg:
         case Op::kFAbs:
             return FoldFloat();
+        case Op::kPow:
+            return FoldPow();
+        case Op::kFOLt:
+        case Op::kFOLe:
+        case Op::kFULt:
+        case Op::kFULe:
+            return FoldRootOrder();
         default:
             return kStays;
     }

@@ -81,6 +81,9 @@ class Algebra {
     ir::ValueId FoldConversion();
     ir::ValueId FoldBitField();
     ir::ValueId FoldDivisionByPower();
+    ir::ValueId FoldPow();
+    bool IsSumOfSquares(ir::ValueId id, int depth) const;
+    ir::ValueId FoldRootOrder();
     ir::ValueId FoldFloat();
 
     ExpressionBuilder& builder_;

@@ -1,6 +1,13 @@
 // Exact text before and after simplification, rule by rule.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <string>
+
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
@@ -51,6 +58,85 @@ TEST(Simplify, FoldsIntegers) {
         store_buffer %o, %z, %r align(4) return)",
            R"(%m:i32 = const -3 %r:i32 = iadd %i, %m
         store_buffer %o, %z, %r align(4) return)");
+}
+
+TEST(Simplify, SmallPowersAreProducts) {
+    const auto power = [](const char* exponent) {
+        return std::string("%y:f32 = const ") + exponent +
+               " %p:f32 = pow %x, %y store_buffer %o, %z, %p align(4) return";
+    };
+    constexpr char kStore[] = " store_buffer %o, %z, %p align(4) return";
+    Expect(power("2.0"), std::string("%p:f32 = fmul %x, %x") + kStore);
+    Expect(power("3.0"), std::string("%s:f32 = fmul %x, %x %p:f32 = fmul %s, %x") + kStore);
+    Expect(power("4.0"), std::string("%s:f32 = fmul %x, %x %p:f32 = fmul %s, %s") + kStore);
+    Expect(power("1.5"), std::string("%r:f32 = sqrt %x %p:f32 = fmul %x, %r") + kStore);
+    Expect(power("2.5"),
+           std::string("%s:f32 = fmul %x, %x %r:f32 = sqrt %x %p:f32 = fmul %s, %r") + kStore);
+    for (const char* exponent : {"0.5", "0.0", "-1.0", "-2.0", "2.25", "4.5", "1e30"}) {
+        Expect(power(exponent), power(exponent));
+    }
+}
+
+std::string Number(float value) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.9g", value);
+    return text;
+}
+
+// What a sum of squares is compared with in place of its root; nothing if there is still a root.
+std::optional<float> LimitOf(const std::string& comparison, float bound) {
+    ir::Kernel kernel = Parsed(KernelText("", kPrologue + std::string("%c:f32 = const ") +
+                                                  Number(bound) + R"(
+        %s:f32 = fmul %x, %x
+        %t:f32 = fadd %s, %s
+        %r:f32 = sqrt %t
+        %d:bool = )" + comparison + R"(
+        %v:i32 = select %d, %i, %j
+        store_buffer %o, %z, %v align(4) return)"));
+    Simplify(kernel);
+    EXPECT_TRUE(ir::Verify(kernel).ok());
+    if (ir::PrintKernel(kernel).find("sqrt") != std::string::npos) {
+        return std::nullopt;
+    }
+    kernel.Compact();
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        const ir::Instruction& inst = kernel.inst(ir::InstId{i});
+        for (const ir::ValueId operand : inst.operands) {
+            uint64_t bits = 0;
+            if (inst.op >= ir::Op::kFOLt && inst.op <= ir::Op::kFULe &&
+                kernel.IsConst(operand, &bits)) {
+                return std::bit_cast<float>(static_cast<uint32_t>(bits));
+            }
+        }
+    }
+    ADD_FAILURE() << "There is no comparison.";
+    return std::nullopt;
+}
+
+TEST(Simplify, RootsAreNotTakenToBeCompared) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    for (const float c :
+         {2e-15f, 0.1f, 1.0f, 1.4142135f, 1.7320508f, 2.0f, 20.0f, 12345.678f, 9e14f}) {
+        for (const char* comparison : {"folt %r, %c", "fole %c, %r", "fult %r, %c"}) {
+            const float least = LimitOf(comparison, c).value();
+            EXPECT_GE(std::sqrt(least), c);
+            EXPECT_LT(std::sqrt(std::nextafter(least, 0.0f)), c);
+        }
+        for (const char* comparison : {"fole %r, %c", "folt %c, %r", "fule %r, %c"}) {
+            const float greatest = LimitOf(comparison, c).value();
+            EXPECT_LE(std::sqrt(greatest), c);
+            EXPECT_GT(std::sqrt(std::nextafter(greatest, kInfinity)), c);
+        }
+    }
+    for (const float c : {-1.0f, 0.0f, 1e-16f, 1e16f}) {
+        EXPECT_FALSE(LimitOf("folt %r, %c", c)) << c;
+    }
+    // x may be negative, and its root no number.
+    Expect(
+        "%c:f32 = const 2.0 %r:f32 = sqrt %x %d:bool = folt %r, %c %v:i32 = select %d, %i, %j "
+        "store_buffer %o, %z, %v align(4) return",
+        "%c:f32 = const 2.0 %r:f32 = sqrt %x %d:bool = folt %r, %c %v:i32 = select %d, %i, %j "
+        "store_buffer %o, %z, %v align(4) return");
 }
 
 TEST(Simplify, DotProductsTakeTheirAccumulator) {
