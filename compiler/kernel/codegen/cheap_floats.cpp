@@ -3,8 +3,10 @@
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ValueTracking.h>
@@ -337,29 +339,16 @@ unsigned BitsOfField(const Field& field) {
     return static_cast<unsigned>(std::bit_width(field.mask));
 }
 
-std::optional<Field> FindField(const llvm::Instruction& instruction) {
+bool IsVectorOfFloats(const llvm::Type* type) {
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+    return vector != nullptr && vector->getElementType()->isFloatTy();
+}
+
+// The field that an integer is, after the sum in `field`.
+std::optional<Field> FieldOf(V value, Field field = {}) {
     namespace m = llvm::PatternMatch;
-    const bool is_signed = llvm::isa<llvm::SIToFPInst>(instruction);
-    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType());
-    if ((!is_signed && !llvm::isa<llvm::UIToFPInst>(instruction)) || vector == nullptr ||
-        !vector->getElementType()->isFloatTy() ||
-        !instruction.getOperand(0)->getType()->getScalarType()->isIntegerTy(32)) {
-        return std::nullopt;
-    }
-    Field field;
-    const llvm::APInt *plus = nullptr, *mask = nullptr, *place = nullptr;
-    V value = instruction.getOperand(0), inner = nullptr;
-    if (m::match(value, m::m_OneUse(m::m_Add(m::m_Value(inner), m::m_APInt(plus))))) {
-        // A sum below 0 would be a large unsigned number.
-        if (plus->abs().getActiveBits() > kMostFieldBits || (!is_signed && plus->isNegative())) {
-            return std::nullopt;
-        }
-        field.plus = static_cast<int>(plus->getSExtValue());
-        value = inner;
-    }
-    if (!value->hasOneUse()) {
-        return std::nullopt;
-    }
+    V inner = nullptr;
+    const llvm::APInt *mask = nullptr, *place = nullptr;
     field.mask = ~0U;
     if (m::match(value, m::m_And(m::m_Value(inner), m::m_APInt(mask)))) {
         field.mask = static_cast<uint32_t>(mask->getZExtValue());
@@ -371,9 +360,50 @@ std::optional<Field> FindField(const llvm::Instruction& instruction) {
         value = inner;
     }
     field.word = value;
-    return field.Pays() && field.mask != 0 && BitsOfField(field) <= kMostFieldBits
-               ? std::optional(field)
-               : std::nullopt;
+    return field.mask != 0 && BitsOfField(field) <= kMostFieldBits ? std::optional(field)
+                                                                   : std::nullopt;
+}
+
+std::optional<Field> FindField(const llvm::Instruction& instruction) {
+    namespace m = llvm::PatternMatch;
+    const bool is_signed = llvm::isa<llvm::SIToFPInst>(instruction);
+    if ((!is_signed && !llvm::isa<llvm::UIToFPInst>(instruction)) ||
+        !IsVectorOfFloats(instruction.getType()) ||
+        !instruction.getOperand(0)->getType()->getScalarType()->isIntegerTy(32)) {
+        return std::nullopt;
+    }
+    Field field;
+    const llvm::APInt* plus = nullptr;
+    V value = instruction.getOperand(0), inner = nullptr;
+    if (m::match(value, m::m_OneUse(m::m_Add(m::m_Value(inner), m::m_APInt(plus))))) {
+        // A sum below 0 would be a large unsigned number.
+        if (plus->abs().getActiveBits() > kMostFieldBits || (!is_signed && plus->isNegative())) {
+            return std::nullopt;
+        }
+        field.plus = static_cast<int>(plus->getSExtValue());
+        value = inner;
+    }
+    return value->hasOneUse() ? FieldOf(value, field) : std::nullopt;
+}
+
+// The difference of the same field of two words, as numbers or before it becomes one.
+std::optional<std::pair<Field, Field>> FindDifference(const llvm::Instruction& instruction) {
+    namespace m = llvm::PatternMatch;
+    V first = nullptr, second = nullptr;
+    if (!IsVectorOfFloats(instruction.getType()) ||
+        (!m::match(&instruction, m::m_SIToFP(m::m_Sub(m::m_Value(first), m::m_Value(second)))) &&
+         !m::match(&instruction,
+                   m::m_FSub(m::m_UIToFP(m::m_Value(first)), m::m_UIToFP(m::m_Value(second)))) &&
+         !m::match(&instruction,
+                   m::m_FSub(m::m_SIToFP(m::m_Value(first)), m::m_SIToFP(m::m_Value(second))))) ||
+        !first->getType()->getScalarType()->isIntegerTy(32) ||
+        first->getType() != second->getType()) {
+        return std::nullopt;
+    }
+    const std::optional<Field> a = FieldOf(first);
+    const std::optional<Field> b = FieldOf(second);
+    return a && b && a->place == b->place && a->mask == b->mask ? std::optional(std::pair(*a, *b))
+                                                                : std::nullopt;
 }
 
 // A byte or a half of a word that was narrowed first, as unpacked vectors of bytes are. Numbers
@@ -417,8 +447,9 @@ std::optional<Field> FindNarrowField(const llvm::Instruction& instruction) {
     return field.Pays() ? std::optional(field) : std::nullopt;
 }
 
-// Below the exponent of 2^(23 - place), a bit at `place` counts 1.
-V NumberOf(llvm::IRBuilder<>& b, const Field& field, llvm::Type* type) {
+// Below the exponent of 2^(23 - place), a bit at `place` counts 1: a field's number, and what it is
+// more than the field.
+std::pair<V, float> NumberAbove(llvm::IRBuilder<>& b, const Field& field, llvm::Type* type) {
     constexpr unsigned kHalf = 16;
     const unsigned bits = BitsOfField(field);
     unsigned shift = 0;
@@ -435,17 +466,50 @@ V NumberOf(llvm::IRBuilder<>& b, const Field& field, llvm::Type* type) {
     const float one = std::ldexp(1.0F, static_cast<int>(kMantissaBits - place));
     V shifted = shift == 0 ? word : b.CreateLShr(word, constant(shift));
     V masked = b.CreateAnd(shifted, constant(field.mask << place));
-    V number = b.CreateBitCast(b.CreateOr(masked, constant(std::bit_cast<uint32_t>(one))), type);
-    // Both are whole numbers of at most 24 bits, and so is the difference.
-    return b.CreateFSub(number, llvm::ConstantFP::get(type, one - static_cast<float>(field.plus)));
+    return {b.CreateBitCast(b.CreateOr(masked, constant(std::bit_cast<uint32_t>(one))), type), one};
+}
+
+// Both are whole numbers of at most 24 bits, and so is the difference.
+V NumberOf(llvm::IRBuilder<>& b, const Field& field, llvm::Type* type) {
+    const auto [number, above] = NumberAbove(b, field, type);
+    return b.CreateFSub(number,
+                        llvm::ConstantFP::get(type, above - static_cast<float>(field.plus)));
+}
+
+// What numbers are more than their fields takes itself out of differences. Returns whether there
+// are any; `words`: those whose fields are numbers anyway.
+bool ReplaceDifferences(llvm::Function& function, llvm::SmallPtrSetImpl<V>& words) {
+    llvm::SmallVector<std::pair<llvm::Instruction*, std::pair<Field, Field>>, 16> found;
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+        if (const auto fields = FindDifference(instruction)) {
+            found.emplace_back(&instruction, *fields);
+        }
+    }
+    for (const auto& [difference, fields] : found) {
+        llvm::IRBuilder<> b(difference);
+        llvm::Type* type = difference->getType();
+        difference->replaceAllUsesWith(b.CreateFSub(NumberAbove(b, fields.first, type).first,
+                                                    NumberAbove(b, fields.second, type).first));
+        words.insert(fields.first.word);
+        words.insert(fields.second.word);
+    }
+    for (const auto& [difference, fields] : found) {
+        llvm::RecursivelyDeleteTriviallyDeadInstructions(difference);
+    }
+    return !found.empty();
 }
 
 }  // namespace
 
 llvm::PreservedAnalyses FieldsPass::run(llvm::Function& function, llvm::FunctionAnalysisManager&) {
+    llvm::SmallPtrSet<V, 16> words;
+    const bool any = ReplaceDifferences(function, words);
     llvm::SmallVector<std::pair<llvm::Instruction*, Field>, 16> found;
     for (llvm::Instruction& instruction : llvm::instructions(function)) {
         std::optional<Field> field = FindField(instruction);
+        if (field && !field->Pays() && !words.contains(field->word)) {
+            field.reset();
+        }
         if (!field) {
             field = FindNarrowField(instruction);
         }
@@ -458,7 +522,7 @@ llvm::PreservedAnalyses FieldsPass::run(llvm::Function& function, llvm::Function
         cast->replaceAllUsesWith(NumberOf(b, field, cast->getType()));
         llvm::RecursivelyDeleteTriviallyDeadInstructions(cast);
     }
-    return found.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
+    return any || !found.empty() ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
 }
 
 llvm::PreservedAnalyses ReciprocalsPass::run(llvm::Function& function,

@@ -19,7 +19,7 @@ class ReciprocalsPass : public llvm::PassInfoMixin<ReciprocalsPass> {
 
 // Fields of words as floats, such as weights of four bits: their bits become those of a mantissa in
 // place, from which a constant is subtracted. So most of them are not shifted, and what is added to
-// them costs nothing.
+// them costs nothing, nor does the constant in the difference of the same field of two words.
 class FieldsPass : public llvm::PassInfoMixin<FieldsPass> {
   public:
     llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);

@@ -305,6 +305,60 @@ TEST(CheapFloats, FieldsAreTheirNumbers) {
     }
 }
 
+// Differences of the same field of two words, as texels' components have in a filter, and the
+// second field as a number.
+TEST(CheapFloats, DifferencesOfFields) {
+    for (const int bits : {4, 8, 16}) {
+        SCOPED_TRACE(bits);
+        const int fields = 32 / bits;
+        std::string body = fmt::format(
+            "%word:i32 = load_buffer %in, %o align(4)\n%mask:i32 = const {}\n%times:i32 = const "
+            "2654435761\n%other:i32 = imul %word, %times\n%fields:i32 = const {}\n%four:i32 = "
+            "const 4\n%to0:i32 = imul %o, %fields\n",
+            (1U << bits) - 1, 2 * fields);
+        for (int i = 0; i < fields; ++i) {
+            body += fmt::format("%p{}:i32 = const {}\n", i, i * bits);
+            for (const auto& [name, word] : {std::pair("a", "word"), std::pair("b", "other")}) {
+                body += fmt::format(
+                    "%s{0}{1}:i32 = lshr %{2}, %p{1}\n%f{0}{1}:i32 = and %s{0}{1}, "
+                    "%mask\n%{0}{1}:f32 = utof %f{0}{1}\n",
+                    name, i, word);
+            }
+            body += fmt::format(
+                "%n{0}:f32 = fsub %a{0}, %b{0}\n"
+                "store_buffer %out, %to{1}, %n{0} align(4)\n%to{2}:i32 = iadd %to{1}, %four\n"
+                "store_buffer %out, %to{2}, %b{0} align(4)\n%to{3}:i32 = iadd %to{2}, %four\n",
+                i, 2 * i, 2 * i + 1, 2 * i + 2);
+        }
+        const ir::Kernel kernel = TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)",
+                                                  kPlace, body + "return\n");
+        std::vector<uint32_t> words = {0, ~0U, 0x0F1E2D3C, 0x80000001};
+        std::mt19937 random(7);
+        while (words.size() < 2 * kGroup) {
+            words.push_back(static_cast<uint32_t>(random()));
+        }
+        Launch launch;
+        launch.groups[0] = 2;
+        ForEachWidth(
+            kernel, {words, std::vector<uint32_t>(words.size() * 2 * fields)}, launch,
+            [&](const Buffers& results) {
+                for (size_t i = 0; i < words.size() * fields; ++i) {
+                    const auto field = [&](uint32_t word) {
+                        return static_cast<float>(word >> i % fields * bits & ((1U << bits) - 1));
+                    };
+                    const uint32_t word = words[i / fields];
+                    const float other = field(word * 2654435761U);
+                    ASSERT_EQ(results[1][2 * i], std::bit_cast<uint32_t>(field(word) - other))
+                        << word << " " << i % fields;
+                    ASSERT_EQ(results[1][2 * i + 1], std::bit_cast<uint32_t>(other));
+                }
+            });
+        const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16, "x86-64-v3");
+        ASSERT_TRUE(native.ok());
+        EXPECT_EQ(native->optimized_llvm_ir().find("tofp"), std::string::npos);
+    }
+}
+
 // Bytes of a word, each less a number, as vectors of bytes are unpacked: with a sign where the sum
 // may be negative. Bytes that may have their highest bit set are converted as they are.
 TEST(CheapFloats, BytesAreTheirNumbers) {

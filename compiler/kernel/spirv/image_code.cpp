@@ -255,7 +255,8 @@ Ids ImageCode::DecodeFloat(std::span<const Id> raw, Id format, std::span<const I
         switch (static_cast<TexelClass>(which)) {
             case TexelClass::kUnorm:
                 for (size_t i = 0; i < 4; ++i) {
-                    values.push_back(F(Op::kFMul, F(Op::kUToF, raw[i]), scales[i]));
+                    const Id steps = F(Op::kUToF, raw[i]);
+                    values.push_back(scales[i].valid() ? F(Op::kFMul, steps, scales[i]) : steps);
                 }
                 break;
             case TexelClass::kSnorm: {

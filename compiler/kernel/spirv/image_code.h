@@ -171,7 +171,8 @@ class ImageCode {
     // compressed ones only where the texel has x and y.
     Ids LoadRaw(Id buffer, const Texel& texel, Id format, bool sampled, uint8_t flags);
     void StoreRaw(Id buffer, const Texel& texel, Id layout, std::span<const Id> raw, uint8_t flags);
-    // Components as f32. `scales` are the descriptor's, or KnownScales.
+    // Components as f32. `scales` are the descriptor's, or KnownScales; invalid ones leave
+    // normalised components (kUnorm) as numbers of steps.
     Ids DecodeFloat(std::span<const Id> raw, Id format, std::span<const Id> scales);
     Ids EncodeFloat(std::span<const Id> values, Id format, std::span<const Id> scales);
     // Components as i32. Encoding is leaving out the upper bits, which StoreRaw does.

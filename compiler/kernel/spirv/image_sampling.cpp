@@ -1,5 +1,5 @@
 // The steps of a sample in the order of the specification: position, level of detail, levels, texel
-// coordinates, wrapping, texels, comparison, filter.
+// coordinates, wrapping, texels, comparison, filter. (Levels of detail: image_levels.cpp.)
 #include "compiler/kernel/spirv/image_sampling.h"
 
 #include <algorithm>
@@ -18,9 +18,6 @@ constexpr ir::Type kF32 = ir::Type::kF32;
 constexpr ir::Type kBool = ir::Type::kBool;
 
 constexpr uint32_t kFlagsAt = offsetof(hal::SamplerDescriptor, flags);
-constexpr uint32_t kLodBiasAt = offsetof(hal::SamplerDescriptor, lod_bias);
-constexpr uint32_t kMinLodAt = offsetof(hal::SamplerDescriptor, min_lod);
-constexpr uint32_t kMaxLodAt = offsetof(hal::SamplerDescriptor, max_lod);
 constexpr uint32_t kBorderAt = offsetof(hal::SamplerDescriptor, border);
 
 constexpr uint32_t kMostTaps = 8;  // of a linear filter in three dimensions
@@ -31,6 +28,12 @@ ImageSampling::ImageSampling(ImageCode& code, const SampledPlace& place)
     : code_(code), place_(place), cube_(place.dim == spv::Dim::Cube) {
     axes_ = place.dim == spv::Dim::Dim1D ? 1 : place.dim == spv::Dim::Dim3D ? 3 : 2;
     flags_ = code_.Word(place.sampler, kFlagsAt);
+    scales_ = place.scales;
+    // A null descriptor has no level.
+    uint64_t levels = 0;
+    exists_ =
+        code_.IsConst(code_.Word(place.image, offsetof(hal::ImageDescriptor, levels)), &levels) &&
+        levels != 0;
     if (axes_ >= 2) {
         block_log2_ = code_.BlockLog2(code_.Bits(place.format, hal::kTexelLayoutShift, 8));
     }
@@ -42,21 +45,38 @@ bool ImageSampling::IsCompressed() const {
     return block_log2_.valid() && !(code_.IsConst(block_log2_, &block_log2) && block_log2 == 0);
 }
 
+// Whether texels may lie outside on an axis: all other modes wrap them to where the image is.
+bool ImageSampling::MayHitBorder(size_t axis) const {
+    uint64_t mode = 0;
+    const uint32_t shift = hal::kSamplerAddressShift + 4 * static_cast<uint32_t>(axis);
+    return !code_.IsConst(code_.Bits(flags_, shift, 4), &mode) ||
+           mode == static_cast<uint64_t>(hal::AddressMode::kClampToBorder);
+}
+
+bool ImageSampling::MayHitBorder() const {
+    for (size_t i = 0; i < axes_; ++i) {
+        if (MayHitBorder(i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // Whether no component can be infinite or a NaN, as those of custom borders can.
 bool ImageSampling::IsFinite() const {
     uint64_t known = 0;
-    const auto is_known = [&](Id word, uint32_t shift, uint32_t bits) {
-        return code_.IsConst(code_.Bits(word, shift, bits), &known);
-    };
-    for (uint32_t i = 0; i < axes_; ++i) {
-        if (!is_known(flags_, hal::kSamplerAddressShift + 4 * i, 4) ||
-            known == static_cast<uint64_t>(hal::AddressMode::kClampToBorder)) {
-            return false;
-        }
-    }
-    return is_known(place_.format, hal::kTexelClassShift, 8) &&
+    return !MayHitBorder() &&
+           code_.IsConst(code_.Bits(place_.format, hal::kTexelClassShift, 8), &known) &&
            known != static_cast<uint64_t>(hal::TexelClass::kHalf) &&
            known != static_cast<uint64_t>(hal::TexelClass::kFloat);
+}
+
+// Whether components are so many steps of their scales, which an average can be multiplied by as
+// well as each texel.
+bool ImageSampling::HasSteps() const {
+    uint64_t known = 0;
+    return code_.IsConst(code_.Bits(place_.format, hal::kTexelClassShift, 8), &known) &&
+           known == static_cast<uint64_t>(hal::TexelClass::kUnorm);
 }
 
 Id ImageSampling::Flag(uint32_t bit) {
@@ -91,46 +111,6 @@ void ImageSampling::FindPosition(const Inputs& inputs) {
     if (cube_ && slice_.valid()) {
         slice_ = c.I(Op::kIMul, slice_, c.Int(6));
     }
-}
-
-// "LOD Operation", up to the clamp.
-Id ImageSampling::LevelOfDetail(const Inputs& inputs) {
-    auto& c = code_;
-    Id lod = inputs.lod.valid() ? inputs.lod : c.Float(0);
-    if (!inputs.grad_x.empty()) {
-        constexpr uint32_t kExtents[] = {offsetof(hal::ImageDescriptor, width),
-                                         offsetof(hal::ImageDescriptor, height),
-                                         offsetof(hal::ImageDescriptor, depth)};
-        Id longest;
-        for (const Ids& gradient : gradients_) {
-            Id squares = c.Float(0);
-            for (size_t i = 0; i < axes_; ++i) {
-                const Id extent = c.Emit(Op::kUToF, kF32, {c.Word(place_.image, kExtents[i])});
-                const Id texels = c.F(Op::kFMul, gradient[i], extent);
-                squares = c.Emit(Op::kFma, kF32, {texels, texels, squares});
-            }
-            longest = longest.valid() ? c.F(Op::kNMax, longest, squares) : squares;
-        }
-        // The logarithm of the square's root.
-        lod = c.F(Op::kFMul, c.F(Op::kLog2, longest), c.Float(0.5f));
-    }
-    Id bias = c.AsFloat(c.Word(place_.sampler, kLodBiasAt));
-    if (inputs.bias.valid()) {
-        const Id sum = c.F(Op::kFAdd, bias, inputs.bias);
-        bias = c.F(Op::kNMin, c.F(Op::kNMax, sum, c.Float(-hal::kMaxSamplerLodBias)),
-                   c.Float(hal::kMaxSamplerLodBias));
-    }
-    return c.F(Op::kFAdd, lod, bias);
-}
-
-Id ImageSampling::Clamped(Id lod, const Inputs& inputs) {
-    auto& c = code_;
-    Id least = c.AsFloat(c.Word(place_.sampler, kMinLodAt));
-    if (inputs.min_lod.valid()) {
-        least = c.F(Op::kNMax, least, inputs.min_lod);
-    }
-    const Id most = c.AsFloat(c.Word(place_.sampler, kMaxLodAt));
-    return c.F(Op::kNMin, c.F(Op::kNMax, lod, least), most);
 }
 
 // Which block a texel is in, or how many there are of so many texels.
@@ -277,9 +257,15 @@ void ImageSampling::CrossEdges(Id& x, Id& y, Id& face, Id extent) {
     face_ = kept_face;
 }
 
-// "Depth Compare Operation". A comparison's number has a bit for each of less, equal and greater.
-Id ImageSampling::Compared(Id depth, Id reference) {
+// "Depth Compare Operation", if there is one. A comparison's number has a bit for each of less,
+// equal and greater.
+Ids ImageSampling::Compared(Ids values, const Inputs& inputs) {
     auto& c = code_;
+    Id reference = inputs.reference;
+    if (!reference.valid()) {
+        return values;
+    }
+    const Id depth = values[0];
     const Id format_class = c.Bits(place_.format, hal::kTexelClassShift, 8);
     const Id fixed =
         c.Test(Op::kIEq, format_class, c.Int(static_cast<uint32_t>(hal::TexelClass::kUnorm)));
@@ -296,25 +282,31 @@ Id ImageSampling::Compared(Id depth, Id reference) {
     const Id comparison = c.Bits(flags_, hal::kSamplerCompareShift, 3);
     const Id always = c.Test(Op::kIEq, comparison, c.Int(7));
     passes = c.Emit(Op::kOr, kBool, {passes, always});
-    return c.Select(passes, c.Float(1), c.Float(0));
+    values[0] = c.Select(passes, c.Float(1), c.Float(0));
+    return values;
 }
 
 Ids ImageSampling::Fetch(const Level& level, const Ids& texel, Id wanted, const Inputs& inputs) {
     auto& c = code_;
-    Id inside = c.Test(Op::kULt, texel[0], level.extent[0]);
+    // What is known to be inside is loaded without a test, whether it is wanted or not.
+    Id inside = c.Test(Op::kIEq, c.Int(0), c.Int(0));
     Id offset = level.offset;
-    for (size_t i = 1; i < texel.size(); ++i) {
+    for (size_t i = 0; i < texel.size(); ++i) {
         // Slices of an array are in range by construction, but those of a null descriptor.
         const bool slice = i >= axes_;
-        const Id extent =
-            slice ? c.Word(place_.image, offsetof(hal::ImageDescriptor, depth)) : level.extent[i];
-        inside = c.Emit(Op::kAnd, kBool, {inside, c.Test(Op::kULt, texel[i], extent)});
-        const bool row = !slice && i == 1;
-        const Id pitch = row ? level.row_pitch : level.slice_pitch;
-        const Id steps = row ? Block(texel[i], false) : texel[i];
-        offset = c.I(Op::kIAdd, offset, c.I(Op::kIMul, steps, pitch));
+        if (!exists_ || (!slice && MayHitBorder(i))) {
+            const Id extent = slice ? c.Word(place_.image, offsetof(hal::ImageDescriptor, depth))
+                                    : level.extent[i];
+            inside = c.Emit(Op::kAnd, kBool, {inside, c.Test(Op::kULt, texel[i], extent)});
+        }
+        if (i > 0) {
+            const bool row = !slice && i == 1;
+            const Id pitch = row ? level.row_pitch : level.slice_pitch;
+            const Id steps = row ? Block(texel[i], false) : texel[i];
+            offset = c.I(Op::kIAdd, offset, c.I(Op::kIMul, steps, pitch));
+        }
     }
-    const Id load = wanted.valid() ? c.Emit(Op::kAnd, kBool, {inside, wanted}) : inside;
+    const Id load = exists_ || !wanted.valid() ? inside : c.Emit(Op::kAnd, kBool, {inside, wanted});
     const std::vector<ir::Type> ints(4, kI32);
     const Ids raw = c.If(load, ints, [&] {
         ImageCode::Texel at{offset, Block(texel[0], false)};
@@ -325,7 +317,10 @@ Ids ImageSampling::Fetch(const Level& level, const Ids& texel, Id wanted, const 
         return c.LoadRaw(place_.buffer, at, place_.format, true, 0);
     });
     Ids values = place_.integer ? c.DecodeInt(raw, place_.format)
-                                : c.DecodeFloat(raw, place_.format, place_.scales);
+                                : c.DecodeFloat(raw, place_.format, scales_);
+    if (c.IsOne(inside)) {
+        return Compared(std::move(values), inputs);
+    }
     // Outside there is only the border, or nothing at all.
     Id border;
     for (uint32_t i = 0; i < axes_; ++i) {
@@ -350,10 +345,7 @@ Ids ImageSampling::Fetch(const Level& level, const Ids& texel, Id wanted, const 
         }
         values[i] = c.Select(border, place_.integer ? color : c.AsFloat(color), values[i]);
     }
-    if (inputs.reference.valid()) {
-        values[0] = Compared(values[0], inputs.reference);
-    }
-    return values;
+    return Compared(std::move(values), inputs);
 }
 
 // "Cube Map Edge Handling": where three faces meet there is no fourth texel, so the three share its
@@ -375,33 +367,6 @@ ImageSampling::Corner ImageSampling::FindCorner(const Level& level,
         weight = c.F(Op::kFMul, weight, c.Select(second, axes[i].second_weight, first_weight));
     }
     return {c.Select(exists, tap, c.Int(UINT32_MAX)), c.Select(exists, weight, c.Float(0))};
-}
-
-ImageSampling::LevelPosition ImageSampling::FindLevel(Id lod) {
-    auto& c = code_;
-    LevelPosition found;
-    found.levels = c.Word(place_.image, offsetof(hal::ImageDescriptor, levels));
-    found.last =
-        c.Emit(Op::kUToF, kF32, {c.I(Op::kISub, c.I(Op::kUMax, found.levels, c.Int(1)), c.Int(1))});
-    uint64_t last = 0;
-    const bool one_level = c.IsConst(found.last, &last) && last == 0;
-    found.between =
-        one_level ? found.last : c.F(Op::kNMin, c.F(Op::kNMax, lod, c.Float(0)), found.last);
-    found.nearest =
-        c.F(Op::kFSub, c.F(Op::kCeil, c.F(Op::kFAdd, found.between, c.Float(0.5f))), c.Float(1));
-    return found;
-}
-
-// "LOD Query".
-Ids ImageSampling::QueryLod(const Inputs& inputs) {
-    auto& c = code_;
-    FindPosition(inputs);
-    const Id lod = LevelOfDetail(inputs);
-    const LevelPosition found = FindLevel(Clamped(lod, inputs));
-    const Id level = c.Select(Flag(hal::kSamplerMipLinear), found.between, found.nearest);
-    // A null descriptor has no levels.
-    const Id exists = c.Test(Op::kINe, found.levels, c.Int(0));
-    return {c.Select(exists, level, c.Float(0)), c.Select(exists, lod, c.Float(0))};
 }
 
 Ids ImageSampling::Sample(const Inputs& inputs) {
@@ -429,6 +394,11 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
     const bool averages_finite =
         IsFinite() && c.IsZero(c.Bits(flags_, hal::kSamplerReductionShift, 4));
     static_assert(hal::Reduction::kAverage == hal::Reduction{});
+    const bool averages_steps =
+        averages_finite && HasSteps() && !inputs.reference.valid() && !place_.integer;
+    if (averages_steps) {
+        scales_.assign(4, Id());
+    }
     // Integers have one level and one texel.
     const bool filtered = !place_.integer;
     auto sample_level = [&](Id level_value, Id level_weight, Id is_finer, const Ids& before) {
@@ -511,8 +481,9 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
     const Id averages = reduces(hal::Reduction::kAverage);
     Ids results;
     for (size_t i = 0; i < 4; ++i) {
-        results.push_back(
-            c.Select(averages, c.F(Op::kFAdd, reduced[i], reduced[4 + i]), reduced[i]));
+        const Id sum = c.F(Op::kFAdd, reduced[i], reduced[4 + i]);
+        const Id result = c.Select(averages, sum, reduced[i]);
+        results.push_back(averages_steps ? c.F(Op::kFMul, result, place_.scales[i]) : result);
     }
     return results;
 }
@@ -539,6 +510,10 @@ Ids ImageSampling::Reduced(const Ids& state, const Ids& values, Id weight, Id co
                     // One texel is what the lines below come to.
                     result = values[i];
                     results[4 + i] = c.Float(0);
+                } else if (IsFinite() && c.IsOne(is_first)) {
+                    // It has no difference to itself.
+                    result = state[i];
+                    results[4 + i] = values[i];
                 } else {
                     const Id finite =
                         c.Test(Op::kFOLt, c.F(Op::kFAbs, values[i]), c.Float(INFINITY));

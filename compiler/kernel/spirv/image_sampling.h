@@ -74,7 +74,10 @@ class ImageSampling {
     };
 
     bool IsCompressed() const;
+    bool MayHitBorder(size_t axis) const;
+    bool MayHitBorder() const;
     bool IsFinite() const;
+    bool HasSteps() const;
     Id Flag(uint32_t bit);
     void FindPosition(const Inputs& inputs);
     void SelectFace(const Ids& direction, const Ids* gradient_x, const Ids* gradient_y);
@@ -99,14 +102,16 @@ class ImageSampling {
     void CrossEdges(Id& x, Id& y, Id& face, Id extent);
     // The texel's components, as floats or integers; of a comparison, only the first counts.
     Ids Fetch(const Level& level, const Ids& texel, Id wanted, const Inputs& inputs);
-    Id Compared(Id depth, Id reference);
+    Ids Compared(Ids values, const Inputs& inputs);
     Ids Reduced(const Ids& state, const Ids& values, Id weight, Id counts, Id is_first);
 
     ImageCode& code_;
     const SampledPlace& place_;
+    bool exists_;  // whether it is known that there are texels
     size_t axes_;  // of a face for cubes
     bool cube_;
     Id flags_;
+    Ids scales_;        // of the texels; those of `place_`, or invalid for numbers of steps
     Id block_log2_;     // invalid where no format is compressed
     Ids position_;      // of each axis, as the application gives it
     Ids gradients_[2];  // of each axis
