@@ -15,6 +15,8 @@ class ControlEmitter : FunctionPart {
   public:
     // Code that is worth having twice.
     static constexpr uint32_t kMaxCopiedInstructions = 160;
+    // In kernels that are made for what is bound, as those that sample images: in the background.
+    static constexpr uint32_t kMaxCopiedSpecialized = 512;
 
     ControlEmitter(FunctionCode& code,
                    MemoryCode& memory,
@@ -42,6 +44,10 @@ class ControlEmitter : FunctionPart {
     };
     LaneTest TestLanes(ir::ValueId condition);
     bool IsEdgeTest(ir::ValueId condition) const;
+    // Whether one or more of such tests say together that a lane is outside.
+    bool IsOutsideTest(ir::ValueId condition) const;
+    // Whether any lane is outside, by scalar comparisons; null if they cannot tell.
+    llvm::Value* AnyOutside(ir::ValueId condition);
     uint32_t CountInstructions(ir::BlockId block) const;
     uint32_t SubgroupsWithWork(const Segment& segment) const;
 
@@ -85,6 +91,8 @@ class ControlEmitter : FunctionPart {
     void EmitFullLoop(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
     // What of the condition may divide lanes, and what beside it does not.
     std::vector<ir::ValueId> PartsOf(ir::ValueId condition) const;
+    std::vector<ir::ValueId> EitherPartsOf(ir::ValueId condition) const;
+    bool AreEdges(ir::ValueId condition, std::span<const ir::ValueId> parts) const;
     LaneTest TestPart(ir::ValueId condition);
     bool IsEdge(ir::ValueId comparison) const;
     uint64_t LanesThatPass(ir::ValueId condition) const;

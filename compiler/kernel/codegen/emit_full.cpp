@@ -27,6 +27,13 @@ std::vector<ir::ValueId> ControlEmitter::PartsOf(ir::ValueId condition) const {
                                 [&](ir::ValueId value) { return !shapes_.shape(value).uniform(); });
 }
 
+// Values one of which holds exactly if the condition holds.
+std::vector<ir::ValueId> ControlEmitter::EitherPartsOf(ir::ValueId condition) const {
+    return ir::LeavesOf(kernel_, condition, [&](ir::ValueId value, const ir::Instruction& inst) {
+        return inst.op == Op::kOr && !shapes_.shape(value).uniform();
+    });
+}
+
 ControlEmitter::LaneTest ControlEmitter::TestLanes(ir::ValueId condition) {
     const std::vector<ir::ValueId> parts = PartsOf(condition);
     LaneTest test = TestPart(parts[0]);
@@ -115,9 +122,27 @@ Value* ControlEmitter::AllLanes(ir::ValueId condition) {
 
 // Compares a position with a bound from outside, with conditions beside it that lanes share.
 bool ControlEmitter::IsEdgeTest(ir::ValueId condition) const {
-    return std::ranges::all_of(PartsOf(condition), [&](ir::ValueId part) {
+    return AreEdges(condition, PartsOf(condition));
+}
+
+bool ControlEmitter::IsOutsideTest(ir::ValueId condition) const {
+    return IsEdgeTest(condition) || AreEdges(condition, EitherPartsOf(condition));
+}
+
+bool ControlEmitter::AreEdges(ir::ValueId condition, std::span<const ir::ValueId> parts) const {
+    return std::ranges::all_of(parts, [&](ir::ValueId part) {
         return (part != condition && shapes_.shape(part).uniform()) || IsEdge(part);
     });
+}
+
+Value* ControlEmitter::AnyOutside(ir::ValueId condition) {
+    const std::vector<ir::ValueId> parts = EitherPartsOf(condition);
+    Value* any = parts.size() == 1 ? TestLanes(condition).some : TestPart(parts[0]).some;
+    for (size_t i = 1; i < parts.size() && any; ++i) {
+        Value* some = TestPart(parts[i]).some;
+        any = some ? builder_.CreateOr(any, some) : nullptr;
+    }
+    return any;
 }
 
 bool ControlEmitter::IsEdge(ir::ValueId comparison) const {

@@ -137,6 +137,59 @@ TEST(EmitPartlyActive, LoopThatLanesLeave) {
     }
 }
 
+// `if (any(greaterThanEqual(id, extent))) return;`: what follows has no mask where all lanes of a
+// vector are inside in each direction.
+constexpr char kReturnOutside[] = R"(
+    %lx:i32 = builtin local_id_x
+    %ly:i32 = builtin local_id_y
+    %wx:i32 = builtin workgroup_id_x
+    %wy:i32 = builtin workgroup_id_y
+    %side:i32 = const 16
+    %pitch:i32 = const 32
+    %x0:i32 = imul %wx, %side
+    %y0:i32 = imul %wy, %side
+    %x:i32 = iadd %x0, %lx
+    %y:i32 = iadd %y0, %ly
+    %four:i32 = const 4
+    %width:i32 = load_push %zero align(4)
+    %height:i32 = load_push %four align(4)
+    %right:bool = ule %width, %x
+    %below:bool = ule %height, %y
+    %outside:bool = or %right, %below
+    if %outside {
+      return
+    }
+    %row:i32 = imul %y, %pitch
+    %i:i32 = iadd %row, %x
+    %at:i32 = shl %i, %two
+    %v:i32 = load_buffer %in, %at align(4)
+    %w:i32 = iadd %v, %four
+    store_buffer %out, %at, %w align(4)
+    return
+)";
+
+TEST(EmitPartlyActive, AReturnForEachBound) {
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(16, 16, 1) push_constants(8)", "", kReturnOutside);
+    const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16);
+    ASSERT_TRUE(native.ok()) << native.error().message;
+    EXPECT_NE(native->llvm_ir().find("all_lanes"), std::string::npos) << native->llvm_ir();
+    const std::vector<uint32_t> in = Counting(32 * 32);
+    for (const uint32_t width : {0u, 5u, 16u, 31u, 32u}) {
+        for (const uint32_t height : {1u, 16u, 23u, 32u}) {
+            ForEachWidth(kernel, {in, std::vector<uint32_t>(32 * 32, 7)},
+                         {.groups = {2, 2, 1}, .push_constants = {width, height}},
+                         [&](const Buffers& results) {
+                             for (uint32_t i = 0; i < 32 * 32; ++i) {
+                                 const bool inside = i % 32 < width && i / 32 < height;
+                                 ASSERT_EQ(results[1][i], inside ? in[i] + 4 : 7)
+                                     << i << ", " << width << " x " << height;
+                             }
+                         });
+        }
+    }
+}
+
 // That some lanes are not active is no reason to go lane by lane: the span lies inside of the
 // buffer, or it does not.
 TEST(EmitPartlyActive, AllLanesNeedNotBeActive) {

@@ -339,7 +339,7 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
         // Lanes may be gone: skip the rest of the segment if none is left and it has work to skip.
         std::span<const SegmentItem> rest = items.subspan(i + 1);
         if (was_unmasked && !tested && inst.op == Op::kIf &&
-            control_.IsEdgeTest(inst.operands[0]) && WorthCopying(rest)) {
+            control_.IsOutsideTest(inst.operands[0]) && WorthCopying(rest)) {
             Value* bits = code_.MaskBits(code_.Mask());
             EmitItemsUnmasked(rest, builder_.CreateICmpEQ(
                                         bits, llvm::Constant::getAllOnesValue(bits->getType())));
@@ -353,12 +353,13 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
     }
 }
 
-// For `if (position >= bound) return;` and what follows: emits the latter without masks where one
-// scalar comparison says that every lane stays, and leaves the general form to the caller.
+// For `if (position >= bound) return;` and what follows, also of several bounds: emits the latter
+// without masks where scalar comparisons say that every lane stays, and leaves the general form to
+// the caller.
 bool Emitter::EmitRestIfAllStay(std::span<const SegmentItem> items) {
     const ir::Instruction& inst = kernel_.inst(items[0].inst);
     if (items[0].kind != SegmentItem::Kind::kInstruction || inst.op != Op::kIf ||
-        !inst.results.empty() || !control_.IsEdgeTest(inst.operands[0]) ||
+        !inst.results.empty() || !control_.IsOutsideTest(inst.operands[0]) ||
         !WorthCopying(items.subspan(1))) {
         return false;
     }
@@ -369,11 +370,11 @@ bool Emitter::EmitRestIfAllStay(std::span<const SegmentItem> items) {
     if (!is_only(inst.blocks[0], Op::kReturn) || !is_only(inst.blocks[1], Op::kYield)) {
         return false;
     }
-    Value* some = control_.TestLanes(inst.operands[0]).some;
-    if (!some) {
+    Value* any = control_.AnyOutside(inst.operands[0]);
+    if (!any) {
         return false;
     }
-    EmitItemsUnmasked(items.subspan(1), builder_.CreateNot(some));
+    EmitItemsUnmasked(items.subspan(1), builder_.CreateNot(any));
     return true;
 }
 
@@ -401,7 +402,9 @@ bool Emitter::WorthCopying(std::span<const SegmentItem> items) const {
             count += control_.CountInstructions(block);
         }
     }
-    return code_.lanes > 1 && count <= ControlEmitter::kMaxCopiedInstructions;
+    return code_.lanes > 1 &&
+           count <= (kernel_.known_words.empty() ? ControlEmitter::kMaxCopiedInstructions
+                                                 : ControlEmitter::kMaxCopiedSpecialized);
 }
 
 void Emitter::EmitSegmentItem(const SegmentItem& item) {
