@@ -46,6 +46,7 @@ enum class KernelFault : uint32_t {
     kTrap = 3,         // the processor refused an instruction: an address without memory, mostly
     kWatchdog = 4,     // a workgroup took too long
     kAbandoned = 5,    // another worker's fault ended the grid
+    kNoCode = 6,       // code that is made when it is needed could not be made
 };
 
 // Words that a core's units count in. They are the worker's to add up; the unit's header says what

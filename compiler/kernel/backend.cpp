@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,7 +16,10 @@
 #include "base/log.h"
 #include "base/per_process.h"
 #include "compiler/kernel/analysis/streams.h"
+#include "compiler/kernel/codegen/function_code.h"
 #include "compiler/kernel/codegen/jit_kernel.h"
+#include "compiler/kernel/codegen/pure_ops.h"
+#include "compiler/kernel/codegen/scratch_bound.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/cost/add_costs.h"
 #include "compiler/kernel/interpret/interpret.h"
@@ -190,8 +194,9 @@ class Backend final : public KernelBackend {
     Result<CompiledObject> Compile(const CompileRequest& request,
                                    const TargetInfo& target,
                                    const Hash128& key,
-                                   CompileTier tier) override {
-        return OnLargeStack([&] { return CompileHere(request, target, key, tier); });
+                                   CompileTier tier,
+                                   CodeTime time) override {
+        return OnLargeStack([&] { return CompileHere(request, target, key, tier, time); });
     }
     Result<std::shared_ptr<const CompiledKernel>> MakeInterpreted(
         const CompileRequest& request) override {
@@ -221,7 +226,8 @@ class Backend final : public KernelBackend {
     Result<CompiledObject> CompileHere(const CompileRequest& request,
                                        const TargetInfo& target,
                                        const Hash128& key,
-                                       CompileTier tier);
+                                       CompileTier tier,
+                                       CodeTime time);
     Result<KernelExplanation> ExplainHere(const CompileRequest& request, const TargetInfo& target);
 
     // Machines are made for one target and cost as much as a small kernel, so they are kept.
@@ -309,23 +315,40 @@ struct SharedFacts {
     uint32_t used_sets = 0;
     std::vector<DescriptorPlace> deciding_words;
     std::shared_ptr<const KernelCost> cost;
+    // What is set aside for the kernel is enough for the baseline tier of its variants, too
+    // (specialized_kernel.h), which have private arrays where the optimized tier has none.
+    uint32_t least_scratch_bytes = 0;
 };
+
+CacheEntryFacts FactsOf(const ir::Kernel& kernel,
+                        const SharedFacts& facts,
+                        uint32_t scratch_bytes = 0) {
+    return {.workgroup_size = kernel.workgroup_size,
+            .shared_bytes = kernel.shared_bytes,
+            .scratch_bytes = std::max(scratch_bytes, facts.least_scratch_bytes),
+            .used_sets = facts.used_sets,
+            .independent_workgroups = IndependentWorkgroups(kernel),
+            .name = facts.label,
+            .deciding_words = facts.deciding_words,
+            .cost = facts.cost};
+}
 
 Result<CompiledObject> ObjectOf(const ir::Kernel& kernel,
                                 const SharedFacts& facts,
                                 PreparedKernel& prepared,
                                 llvm::TargetMachine& machine) {
     CompiledObject compiled;
-    compiled.facts = {.workgroup_size = kernel.workgroup_size,
-                      .shared_bytes = kernel.shared_bytes,
-                      .scratch_bytes = prepared.scratch_bytes(),
-                      .used_sets = facts.used_sets,
-                      .independent_workgroups = IndependentWorkgroups(kernel),
-                      .name = facts.label,
-                      .deciding_words = facts.deciding_words,
-                      .cost = facts.cost};
+    compiled.facts = FactsOf(kernel, facts, prepared.scratch_bytes());
     FORNAX_ASSIGN_OR_RETURN(compiled.object, prepared.Generate(machine));
     return compiled;
+}
+
+// Whether it is certain enough, before it is tried, that code can be made of the kernel.
+bool MayBePutOff(const ir::Kernel& kernel, std::optional<uint64_t> scratch_bound) {
+    constexpr uint32_t kMostInstructions = 20'000;
+    return !kernel.deciding_words.empty() && kernel.num_insts() <= kMostInstructions &&
+           scratch_bound && *scratch_bound <= FunctionCode::kMaxScratchBytes &&
+           CheckPureOps(kernel).ok();
 }
 
 class Backend::Pending final : public PendingObject {
@@ -365,7 +388,8 @@ class Backend::Pending final : public PendingObject {
 Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
                                             const TargetInfo& target,
                                             const Hash128& key,
-                                            CompileTier tier) {
+                                            CompileTier tier,
+                                            CodeTime time) {
     FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
     SharedFacts facts{.label = KernelLabel(request.entry_point, key)};
     KernelDump dump(request.entry_point, key);
@@ -384,6 +408,14 @@ Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
     if (dump.enabled() && facts.cost) {
         dump.Write("cost", CostText(*facts.cost));
     }
+    const std::optional<uint64_t> scratch_bound = ScratchBound(kernel);
+    if (!kernel.deciding_words.empty()) {
+        facts.least_scratch_bytes = static_cast<uint32_t>(
+            std::min(scratch_bound.value_or(0), FunctionCode::kMaxScratchBytes));
+    }
+    if (time == CodeTime::kWhenBound && MayBePutOff(kernel, scratch_bound)) {
+        return CompiledObject{.facts = FactsOf(kernel, facts)};
+    }
     FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(*this, target));
     if (tier != CompileTier::kFull) {
         const std::chrono::nanoseconds start = ThreadTime();
@@ -396,6 +428,9 @@ Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
             FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled,
                                     ObjectOf(copy, facts, **quick, *machine));
             if (tier == CompileTier::kQuickThenFull) {
+                if (!kernel.deciding_words.empty()) {
+                    facts.least_scratch_bytes = compiled.facts.scratch_bytes;
+                }
                 compiled.better = std::make_unique<Pending>(*this, target, std::move(dump),
                                                             std::move(kernel), facts);
                 compiled.better_takes = (ThreadTime() - start) * kOptimizedToBaseline;

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -34,7 +36,7 @@ class PendingObject {
 
 struct CompiledObject {
     CacheEntryFacts facts;
-    std::vector<uint8_t> object;            // for LoadedObject
+    std::vector<uint8_t> object;            // for LoadedObject; empty: put off (CodeTime)
     std::unique_ptr<PendingObject> better;  // null: there is none
     // The processor time that `better` will probably take.
     std::chrono::nanoseconds better_takes{0};
@@ -47,6 +49,14 @@ enum class CompileTier : uint8_t {
     kQuickThenFull,  // the baseline tier and a PendingObject, where that is worth it
 };
 
+// When a kernel gets its code.
+enum class CodeTime : uint8_t {
+    kNow,
+    // Kernels with deciding words only get their facts, unless it is not certain that code can be
+    // made of them. Their scratch_bytes are then enough for any code.
+    kWhenBound,
+};
+
 // Thread-safe.
 class KernelBackend {
   public:
@@ -56,7 +66,8 @@ class KernelBackend {
     virtual Result<CompiledObject> Compile(const CompileRequest& request,
                                            const TargetInfo& target,
                                            const Hash128& key,
-                                           CompileTier tier) = 0;
+                                           CompileTier tier,
+                                           CodeTime time) = 0;
 
     // A pipeline layout that the module fits, for tools that have no application to ask.
     virtual Result<ResourceLayout> LayoutOf(std::span<const uint32_t> spirv) = 0;
@@ -90,6 +101,25 @@ class BackendSource {
   private:
     std::string path_;
     std::string identity_;
+};
+
+// Opens the backend when it is first asked for. Thread-safe. Of one process.
+class LazyBackend {
+  public:
+    explicit LazyBackend(BackendSource source) : source_(std::move(source)) {}
+
+    Result<std::shared_ptr<KernelBackend>> Get() {
+        std::lock_guard lock(mutex_);
+        if (!backend_) {
+            FORNAX_ASSIGN_OR_RETURN(backend_, source_.Open());
+        }
+        return backend_;
+    }
+
+  private:
+    const BackendSource source_;
+    std::mutex mutex_;
+    std::shared_ptr<KernelBackend> backend_;
 };
 
 }  // namespace fornax::kernel

@@ -101,6 +101,9 @@ Result<ParsedEntry> ParseEntry(const UserSecret& secret,
     if (!SameDigest(header.digest, Sign(secret, header, rest))) {
         return Refuse("its digest proves that this user's compiler did not write it");
     }
+    if (header.object_bytes == 0 && header.deciding_words == 0) {
+        return Refuse("it has no code");
+    }
     ParsedEntry entry;
     for (size_t i = 0; i < 3; ++i) {
         entry.facts.workgroup_size[i] = header.workgroup_size[i];

@@ -3,7 +3,8 @@
 //   magic, version, key, keyed digest, facts, name, deciding words, cost, object file
 //
 // The digest is keyed with a secret of this user and covers everything else, so that native code is
-// only run if this user's compiler made it for this very key.
+// only run if this user's compiler made it for this very key. A kernel with deciding words may have
+// an entry without an object file: its code is made when it is known what is bound.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@
 
 namespace fornax::kernel {
 
-inline constexpr uint32_t kCacheEntryVersion = 7;
+inline constexpr uint32_t kCacheEntryVersion = 8;
 
 struct CacheEntryFacts {
     std::array<uint32_t, 3> workgroup_size = {1, 1, 1};
@@ -41,7 +42,7 @@ std::vector<uint8_t> SerializeEntry(const UserSecret& secret,
 
 struct ParsedEntry {
     CacheEntryFacts facts;
-    std::span<const uint8_t> object;  // into the bytes that were parsed
+    std::span<const uint8_t> object;  // into the bytes that were parsed; may be empty
 };
 
 // kDataLoss, with the reason, unless the bytes are a whole entry of this key and version whose

@@ -41,6 +41,18 @@ TEST(CacheEntry, ComesBack) {
     EXPECT_THAT(entry->object, ElementsAre(1, 2, 3, 4, 5));
 }
 
+TEST(CacheEntry, OnlyKernelsWithDecidingWordsComeWithoutCode) {
+    CacheEntryFacts facts = Facts();
+    Result<ParsedEntry> entry = ParseEntry(kSecret, kKey, SerializeEntry(kSecret, kKey, facts, {}));
+    ASSERT_TRUE(entry.ok()) << entry.error().message;
+    EXPECT_EQ(entry->facts.deciding_words, facts.deciding_words);
+    EXPECT_TRUE(entry->object.empty());
+    facts.deciding_words.clear();
+    entry = ParseEntry(kSecret, kKey, SerializeEntry(kSecret, kKey, facts, {}));
+    ASSERT_FALSE(entry.ok());
+    EXPECT_THAT(entry.error().message, HasSubstr("no code"));
+}
+
 TEST(CacheEntry, IsRefusedUnderAnotherKeyOrSecret) {
     std::vector<uint8_t> bytes = Entry();
     Result<ParsedEntry> entry = ParseEntry(kSecret, {kKey.high, kKey.low + 1}, bytes);

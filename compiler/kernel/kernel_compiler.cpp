@@ -2,18 +2,14 @@
 // kept on disk between processes. Nothing here needs LLVM's compiler: see backend.h.
 #include "compiler/kernel/kernel_compiler.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/disk_cache.h"
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/per_process.h"
@@ -22,90 +18,17 @@
 #include "compiler/kernel/cache_key.h"
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/interpreting_compiler.h"
 #include "compiler/kernel/scratch.h"
 #include "compiler/kernel/specialized_kernel.h"
+#include "compiler/kernel/stored_kernels.h"
 #include "compiler/kernel/tiered_kernel.h"
 
 namespace fornax::kernel {
 
 namespace {
 
-constexpr CacheKind kDiskKind = {.name = "kernel",
-                                 .extension = "bin",
-                                 .version = kCacheEntryVersion,
-                                 .executable = true};
-
 using KernelPtr = std::shared_ptr<const CompiledKernel>;
-
-class LoadedKernel : public CompiledKernel {
-  public:
-    explicit LoadedKernel(std::unique_ptr<LoadedObject> object) : object_(std::move(object)) {
-        entry = reinterpret_cast<hal::KernelEntry>(const_cast<void*>(object_->entry()));
-        interruptible = true;
-    }
-
-  private:
-    std::unique_ptr<LoadedObject> object_;
-};
-
-// Checks the bytes and maps their code.
-Result<KernelPtr> LoadEntry(const UserSecret& secret,
-                            const Hash128& key,
-                            std::vector<uint8_t> bytes,
-                            bool from_disk_cache) {
-    FORNAX_ASSIGN_OR_RETURN(ParsedEntry entry, ParseEntry(secret, key, bytes));
-    FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> object,
-                            LoadedObject::Load(entry.object, kKernelSymbol));
-    auto kernel = std::make_shared<LoadedKernel>(std::move(object));
-    kernel->workgroup_size = entry.facts.workgroup_size;
-    kernel->shared_bytes = entry.facts.shared_bytes;
-    kernel->scratch_bytes = entry.facts.scratch_bytes;
-    kernel->used_sets = entry.facts.used_sets;
-    kernel->independent_workgroups = entry.facts.independent_workgroups;
-    kernel->name = entry.facts.name;
-    kernel->deciding_words = entry.facts.deciding_words;
-    kernel->cost = entry.facts.cost;
-    kernel->from_disk_cache = from_disk_cache;
-    kernel->serialized = std::move(bytes);
-    return KernelPtr(std::move(kernel));
-}
-
-// The secret that stored kernels are signed with: the cache directory's, so that other processes
-// accept them, or without one a secret that dies with this process.
-Result<UserSecret> SigningSecret(const std::string& directory) {
-    if (!directory.empty()) {
-        Result<UserSecret> secret = LoadOrCreateUserSecret(directory);
-        if (secret.ok()) {
-            return secret;
-        }
-        LogDebug("Stored kernels are signed for this process only: {}", secret.error().message);
-    }
-    UserSecret secret;
-    if (getrandom(secret.bytes.data(), secret.bytes.size(), 0) !=
-        static_cast<ssize_t>(secret.bytes.size())) {
-        return Error{ErrorCode::kInternal, "The system gives no random numbers."};
-    }
-    return secret;
-}
-
-// Opens the backend when it is first asked for. Thread-safe. Of one process.
-class LazyBackend {
-  public:
-    explicit LazyBackend(BackendSource source) : source_(std::move(source)) {}
-
-    Result<std::shared_ptr<KernelBackend>> Get() {
-        std::lock_guard lock(mutex_);
-        if (!backend_) {
-            FORNAX_ASSIGN_OR_RETURN(backend_, source_.Open());
-        }
-        return backend_;
-    }
-
-  private:
-    const BackendSource source_;
-    std::mutex mutex_;
-    std::shared_ptr<KernelBackend> backend_;
-};
 
 class Compiler final : public KernelCompiler {
   public:
@@ -120,9 +43,9 @@ class Compiler final : public KernelCompiler {
                  (tier == CompileTier::kQuick ? " quick" : "")),
           secret_(secret),
           max_running_(std::max(1u, std::thread::hardware_concurrency())),
-          state_([directory = BuildIdentity().empty() ? std::string() : cache_directory, backend] {
-              return std::make_unique<State>(directory, backend);
-          }) {}
+          state_([this,
+                  directory = BuildIdentity().empty() ? std::string() : cache_directory,
+                  backend] { return std::make_unique<State>(*this, directory, backend); }) {}
 
     std::string Key(const CompileRequest& request) const override { return Hash(request).ToHex(); }
     Result<KernelPtr> Compile(const CompileRequest& request) override;
@@ -132,32 +55,6 @@ class Compiler final : public KernelCompiler {
     const TargetInfo& target() const override { return target_; }
 
   private:
-    // What the threads of one process share. A child process begins with nothing: what its parent's
-    // threads were compiling will not come there.
-    struct State {
-        State(const std::string& directory, BackendSource source)
-            : disk(directory), backend(std::move(source)) {}
-        ~State();
-
-        // The kernel if it is in use somewhere. `mutex` is held.
-        KernelPtr FindLive(const Hash128& key);
-        // Keeps the kernel findable while it lives; gives the one that came first if there is one.
-        KernelPtr Publish(const Hash128& key, KernelPtr kernel);
-
-        DiskCache disk;
-        LazyBackend backend;
-
-        std::mutex mutex;  // guards what follows
-        std::condition_variable changed;
-        std::unordered_map<Hash128, std::weak_ptr<const CompiledKernel>> live;
-        // Those of `live` that are compiled for what they find bound.
-        std::unordered_map<Hash128, std::weak_ptr<SpecializedKernel>> specialized;
-        std::unordered_set<Hash128> in_flight;  // being looked up or compiled by some thread
-        unsigned running = 0;                   // compilations, which cost memory and a CPU each
-
-        BackgroundQueue background;  // the last member: its jobs use the others
-    };
-
     // A request that owns what it refers to.
     struct OwnRequest {
         explicit OwnRequest(const CompileRequest& other)
@@ -170,25 +67,46 @@ class Compiler final : public KernelCompiler {
         const std::vector<uint32_t> spirv;
         CompileRequest request;
     };
+    struct Specialized {
+        std::weak_ptr<SpecializedKernel> kernel;
+        std::shared_ptr<const OwnRequest> source;
+    };
 
-    KernelPtr ReadDisk(State& state, const Hash128& key);
+    // What the threads of one process share. A child process begins with nothing: what its parent's
+    // threads were compiling will not come there.
+    struct State {
+        State(const Compiler& compiler, const std::string& directory, BackendSource source)
+            : owner(compiler),
+              stored(directory, compiler.secret_),
+              backend(std::make_shared<LazyBackend>(std::move(source))) {}
+        ~State();
+
+        // The kernel if it is in use somewhere. `mutex` is held.
+        KernelPtr FindLive(const Hash128& key);
+        std::shared_ptr<SpecializedKernel> FindSpecialized(const Hash128& key);
+        // Keeps the kernel findable while it lives; gives the one that came first if there is one.
+        KernelPtr Publish(const Hash128& key, KernelPtr kernel);
+
+        const Compiler& owner;
+        StoredKernels stored;
+        const std::shared_ptr<LazyBackend> backend;
+
+        std::mutex mutex;  // guards what follows
+        std::condition_variable changed;
+        std::unordered_map<Hash128, std::weak_ptr<const CompiledKernel>> live;
+        // By SpecializedKey.
+        std::unordered_map<Hash128, Specialized> specialized;
+        std::unordered_set<Hash128> in_flight;  // being looked up or compiled by some thread
+        unsigned running = 0;                   // compilations, which cost memory and a CPU each
+
+        BackgroundQueue background;  // the last member: its jobs use the others
+    };
+
+    Result<KernelPtr> CompileAt(const CompileRequest& request, CodeTime time);
     Result<KernelPtr> CompileNew(State& state,
                                  const CompileRequest& request,
                                  const Hash128& key,
-                                 CompileTier tier);
-    Result<KernelPtr> CompileCommon(const CompileRequest& request);
-    void AddVariant(State& state,
-                    const std::shared_ptr<const OwnRequest>& source,
-                    const std::weak_ptr<SpecializedKernel>& kernel,
-                    uint32_t variant);
-    Status MakeVariant(State& state,
-                       const CompileRequest& request,
-                       SpecializedKernel* kernel,
-                       uint32_t variant);
-    Hash128 Hash(const CompileRequest& request) const {
-        return HashRequest(request, target_, build_);
-    }
-
+                                 CodeTime time);
     Result<KernelPtr> AddTiered(State& state,
                                 std::shared_ptr<KernelBackend> backend,
                                 const Hash128& key,
@@ -199,6 +117,19 @@ class Compiler final : public KernelCompiler {
                         PendingObject& pending,
                         const std::shared_ptr<TieredKernel>& kernel,
                         bool lasts);
+
+    bool IsSpecialized(const CompileRequest& request) const;
+    std::shared_ptr<SpecializedKernel> GetSpecialized(State& state,
+                                                      const CompileRequest& request,
+                                                      const KernelPtr& kernel);
+
+    Hash128 Hash(const CompileRequest& request) const {
+        return HashRequest(request, target_, build_);
+    }
+    // Whether variants are stored is the request's.
+    Hash128 SpecializedKey(const CompileRequest& request) const {
+        return Hasher().Append(Hash(request)).Append(static_cast<uint32_t>(request.disk)).Finish();
+    }
 
     const TargetInfo target_;
     const CompileTier tier_;
@@ -233,29 +164,13 @@ KernelPtr Compiler::State::Publish(const Hash128& key, KernelPtr kernel) {
     return kernel;
 }
 
-KernelPtr Compiler::ReadDisk(State& state, const Hash128& key) {
-    std::optional<std::vector<std::byte>> payload = state.disk.Get(kDiskKind, key);
-    if (!payload) {
-        return nullptr;
-    }
-    std::vector<uint8_t> bytes(payload->size());
-    if (!bytes.empty()) {
-        std::memcpy(bytes.data(), payload->data(), bytes.size());
-    }
-    Result<KernelPtr> kernel = LoadEntry(secret_, key, std::move(bytes), /*from_disk_cache=*/true);
-    if (!kernel.ok()) {
-        LogWarning("{} It is compiled anew.", kernel.error().message);
-        return nullptr;
-    }
-    return std::move(kernel).value();
-}
-
 Result<KernelPtr> Compiler::CompileNew(State& state,
                                        const CompileRequest& request,
                                        const Hash128& key,
-                                       CompileTier tier) {
-    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, state.backend.Get());
-    FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled, backend->Compile(request, target_, key, tier));
+                                       CodeTime time) {
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, state.backend->Get());
+    FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled,
+                            backend->Compile(request, target_, key, tier_, time));
     // A kernel that holds an address of this process is of no use to another.
     const bool lasts =
         request.options.printf_address == 0 && request.disk == DiskUse::kReadAndWrite;
@@ -263,10 +178,10 @@ Result<KernelPtr> Compiler::CompileNew(State& state,
         return AddTiered(state, std::move(backend), key, std::move(compiled), lasts);
     }
     std::vector<uint8_t> bytes = SerializeEntry(secret_, key, compiled.facts, compiled.object);
-    if (tier != CompileTier::kQuick && lasts) {
-        state.disk.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
+    if (tier_ != CompileTier::kQuick && lasts) {
+        state.stored.Write(key, bytes);
     }
-    return LoadEntry(secret_, key, std::move(bytes), /*from_disk_cache=*/false);
+    return LoadKernel(secret_, key, std::move(bytes), /*from_disk_cache=*/false);
 }
 
 // Runs the baseline tier and has the optimized tier made in the background. Only that is stored.
@@ -314,7 +229,7 @@ Status Compiler::FinishTiered(State& state,
     FORNAX_ASSIGN_OR_RETURN(const CompiledObject full, pending.Finish());
     std::vector<uint8_t> bytes = SerializeEntry(secret_, key, full.facts, full.object);
     if (lasts) {
-        state.disk.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
+        state.stored.Write(key, bytes);
     }
     if (kernel) {
         if (full.facts.scratch_bytes > kernel->scratch_bytes) {
@@ -330,102 +245,23 @@ Status Compiler::FinishTiered(State& state,
     return OkStatus();
 }
 
-// --- Code for what is bound ----------------------------------------------------------------------
-
-Compiler::State::~State() {
-    for (auto& [key, weak] : specialized) {
-        if (auto kernel = weak.lock()) {
-            kernel->SetRequest({});
-        }
-    }
-}
-
-KernelPtr Compiler::Specialize(const CompileRequest& request, KernelPtr kernel) {
-    // What counts its regions is not made for speed, and FORNAX_TIER=0 is there to look for faults
-    // of the baseline tier.
-    if (kernel->deciding_words.empty() || request.spirv.empty() || request.options.timed ||
-        tier_ == CompileTier::kQuick) {
-        return kernel;
-    }
-    // Whether variants are stored is the request's.
-    const Hash128 key =
-        Hasher().Append(Hash(request)).Append(static_cast<uint32_t>(request.disk)).Finish();
-    State& state = state_.Get();
-    std::lock_guard lock(state.mutex);
-    if (auto found = state.specialized.find(key); found != state.specialized.end()) {
-        if (auto specialized = found->second.lock()) {
-            return specialized;
-        }
-    }
-    std::erase_if(state.specialized, [](const auto& item) { return item.second.expired(); });
-    auto specialized =
-        std::make_shared<SpecializedKernel>(std::move(kernel), tier_ == CompileTier::kFull);
-    state.specialized[key] = specialized;
-    specialized->SetRequest([this, &state, source = std::make_shared<const OwnRequest>(request),
-                             weak = std::weak_ptr(specialized)](uint32_t variant) {
-        AddVariant(state, source, weak, variant);
-    });
-    return specialized;
-}
-
-void Compiler::AddVariant(State& state,
-                          const std::shared_ptr<const OwnRequest>& source,
-                          const std::weak_ptr<SpecializedKernel>& kernel,
-                          uint32_t variant) {
-    const std::shared_ptr<SpecializedKernel> now = kernel.lock();
-    if (!now) {
-        return;
-    }
-    const auto run_time = [kernel, variant]() -> std::optional<std::chrono::nanoseconds> {
-        const std::shared_ptr<SpecializedKernel> alive = kernel.lock();
-        return alive ? std::optional(alive->CommonTime(variant)) : std::nullopt;
-    };
-    const auto job = [this, &state, source, kernel, variant,
-                      words = now->WordsOf(variant)](bool run) {
-        const std::shared_ptr<SpecializedKernel> alive = kernel.lock();
-        Status status = Error{ErrorCode::kInternal, "It was not waited for."};
-        if (run) {
-            CompileRequest request = source->request;
-            request.known_words = words;
-            status = MakeVariant(state, request, alive.get(), variant);
-        }
-        if (!status.ok()) {
-            LogDebug("A kernel keeps its code for all formats: {}", status.error().message);
-            if (alive) {
-                alive->Abandon(variant);
-            }
-        }
-    };
-    // No baseline tier of it tells how long it takes.
-    constexpr std::chrono::milliseconds kUsually{100};
-    state.background.Add({run_time, job, kUsually});
-}
-
-// `kernel` may be null: then the cache is filled.
-Status Compiler::MakeVariant(State& state,
-                             const CompileRequest& request,
-                             SpecializedKernel* kernel,
-                             uint32_t variant) {
-    const Hash128 key = Hash(request);
-    KernelPtr code = request.disk == DiskUse::kNone ? nullptr : ReadDisk(state, key);
-    if (!code) {
-        FORNAX_ASSIGN_OR_RETURN(code, CompileNew(state, request, key, CompileTier::kFull));
-    }
-    if (kernel && !kernel->Install(variant, code)) {
-        return Error{ErrorCode::kInternal,
-                     "Its own code needs " + std::to_string(code->scratch_bytes) +
-                         " bytes of scratch, and " + std::to_string(kernel->scratch_bytes) +
-                         " are set aside."};
-    }
-    return OkStatus();
-}
-
 Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
-    FORNAX_ASSIGN_OR_RETURN(KernelPtr kernel, CompileCommon(request));
+    if (!IsSpecialized(request)) {
+        return CompileAt(request, CodeTime::kNow);
+    }
+    State& state = state_.Get();
+    {
+        std::lock_guard lock(state.mutex);
+        if (auto found = state.FindSpecialized(SpecializedKey(request))) {
+            return KernelPtr(std::move(found));
+        }
+    }
+    FORNAX_ASSIGN_OR_RETURN(KernelPtr kernel, CompileAt(request, CodeTime::kWhenBound));
     return Specialize(request, std::move(kernel));
 }
 
-Result<KernelPtr> Compiler::CompileCommon(const CompileRequest& request) {
+// Without kWhenBound the kernel has code.
+Result<KernelPtr> Compiler::CompileAt(const CompileRequest& request, CodeTime time) {
     const Hash128 key = Hash(request);
     State& state = state_.Get();
     {
@@ -457,10 +293,13 @@ Result<KernelPtr> Compiler::CompileCommon(const CompileRequest& request) {
         State& state;
         const Hash128& key;
     } turn{state, key};
-    KernelPtr cached = request.disk == DiskUse::kNone ? nullptr : ReadDisk(state, key);
+    KernelPtr cached = request.disk == DiskUse::kNone ? nullptr : state.stored.Read(key);
+    if (cached && !cached->entry && time == CodeTime::kNow) {
+        cached = nullptr;
+    }
     Result<KernelPtr> kernel =
-        cached ? Result<KernelPtr>(cached) : CompileNew(state, request, key, tier_);
-    if (kernel.ok()) {
+        cached ? Result<KernelPtr>(cached) : CompileNew(state, request, key, time);
+    if (kernel.ok() && (*kernel)->entry) {
         kernel = state.Publish(key, *kernel);
     }
     return kernel;
@@ -469,16 +308,25 @@ Result<KernelPtr> Compiler::CompileCommon(const CompileRequest& request) {
 Result<KernelPtr> Compiler::Lookup(const CompileRequest& request) {
     const Hash128 key = Hash(request);
     State& state = state_.Get();
-    KernelPtr live;
+    KernelPtr kernel;
     {
         std::lock_guard lock(state.mutex);
-        live = state.FindLive(key);
+        if (auto found = state.FindSpecialized(SpecializedKey(request))) {
+            return KernelPtr(std::move(found));
+        }
+        kernel = state.FindLive(key);
     }
-    if (!live) {
-        KernelPtr kernel = request.disk == DiskUse::kNone ? nullptr : ReadDisk(state, key);
-        live = kernel ? state.Publish(key, kernel) : KernelPtr();
+    if (!kernel && request.disk != DiskUse::kNone) {
+        kernel = state.stored.Read(key);
+        if (kernel && kernel->entry) {
+            kernel = state.Publish(key, std::move(kernel));
+        }
     }
-    return live ? Specialize(request, std::move(live)) : KernelPtr();
+    // Without SPIR-V no code can be made.
+    if (!kernel || (!kernel->entry && !IsSpecialized(request))) {
+        return KernelPtr();
+    }
+    return Specialize(request, std::move(kernel));
 }
 
 Result<KernelPtr> Compiler::Load(const std::string& key, std::span<const uint8_t> serialized) {
@@ -487,53 +335,91 @@ Result<KernelPtr> Compiler::Load(const std::string& key, std::span<const uint8_t
         return Error{ErrorCode::kInvalidArgument, "\"" + key + "\" is not the key of a kernel."};
     }
     FORNAX_ASSIGN_OR_RETURN(
-        KernelPtr kernel, LoadEntry(secret_, *hash, {serialized.begin(), serialized.end()}, false));
+        KernelPtr kernel,
+        LoadKernel(secret_, *hash, {serialized.begin(), serialized.end()}, false));
+    if (!kernel->entry) {
+        return Error{ErrorCode::kDataLoss, "A stored kernel is not usable: it has no code."};
+    }
     return state_.Get().Publish(*hash, std::move(kernel));
 }
 
-// --- FORNAX_KERNEL=interpret
-// -----------------------------------------------------------------------
+// --- Code for what is bound ----------------------------------------------------------------------
 
-// An interpreted kernel and the backend that its code belongs to.
-class HeldKernel : public CompiledKernel {
-  public:
-    HeldKernel(std::shared_ptr<KernelBackend> backend, KernelPtr kernel)
-        : CompiledKernel(*kernel), backend_(std::move(backend)), kernel_(std::move(kernel)) {
-        storable = false;
+// Kernels that outlive the compiler go on with what they have, or with common code.
+Compiler::State::~State() {
+    for (const auto& item : specialized) {
+        const auto& [weak, source] = item.second;
+        const std::shared_ptr<SpecializedKernel> kernel = weak.lock();
+        if (!kernel) {
+            continue;
+        }
+        kernel->SetMakeCode([source = source, opener = backend, target = owner.target_,
+                             secret = owner.secret_, key = owner.Hash(source->request)](
+                                const std::vector<DescriptorWord>& words) -> Result<KernelPtr> {
+            if (!words.empty()) {
+                return Error{ErrorCode::kInternal, "The compiler is gone."};
+            }
+            FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> compiler, opener->Get());
+            FORNAX_ASSIGN_OR_RETURN(const CompiledObject compiled,
+                                    compiler->Compile(source->request, target, key,
+                                                      CompileTier::kFull, CodeTime::kNow));
+            return LoadKernel(secret, key,
+                              SerializeEntry(secret, key, compiled.facts, compiled.object),
+                              /*from_disk_cache=*/false);
+        });
     }
+}
 
-  private:
-    // In this order: the kernel goes first.
-    std::shared_ptr<KernelBackend> backend_;
-    KernelPtr kernel_;
-};
+// Whether its kernel, if it has deciding words, is compiled for what is bound. What counts its
+// regions is not made for speed, and FORNAX_TIER=0 is there to look for faults of the baseline
+// tier.
+bool Compiler::IsSpecialized(const CompileRequest& request) const {
+    return !request.spirv.empty() && !request.options.timed && tier_ != CompileTier::kQuick;
+}
 
-// Stores nothing and finds nothing stored.
-class InterpretingCompiler final : public KernelCompiler {
-  public:
-    InterpretingCompiler(TargetInfo target, const BackendSource& backend)
-        : target_(std::move(target)),
-          backend_([backend] { return std::make_unique<LazyBackend>(backend); }) {}
+std::shared_ptr<SpecializedKernel> Compiler::State::FindSpecialized(const Hash128& key) {
+    const auto found = specialized.find(key);
+    return found == specialized.end() ? nullptr : found->second.kernel.lock();
+}
 
-    std::string Key(const CompileRequest& request) const override {
-        return HashRequest(request, target_, "interpreted").ToHex();
+KernelPtr Compiler::Specialize(const CompileRequest& request, KernelPtr kernel) {
+    if (kernel->deciding_words.empty() || !IsSpecialized(request)) {
+        return kernel;
     }
-    Result<KernelPtr> Compile(const CompileRequest& request) override {
-        FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, backend_.Get().Get());
-        FORNAX_ASSIGN_OR_RETURN(KernelPtr kernel, backend->MakeInterpreted(request));
-        return KernelPtr(std::make_shared<HeldKernel>(std::move(backend), std::move(kernel)));
+    // It may have been specialized for a request with another use of the disk.
+    if (const auto* other = dynamic_cast<const SpecializedKernel*>(kernel.get())) {
+        kernel = other->CommonOrFacts();
     }
-    Result<KernelPtr> Lookup(const CompileRequest&) override { return KernelPtr(); }
-    Result<KernelPtr> Load(const std::string&, std::span<const uint8_t>) override {
-        return Error{ErrorCode::kDataLoss,
-                     "FORNAX_KERNEL asks for the interpreter, so stored kernels are not used."};
+    std::shared_ptr<SpecializedKernel> specialized = GetSpecialized(state_.Get(), request, kernel);
+    // It may have been made without code.
+    if (kernel->entry) {
+        specialized->SetCommon(std::move(kernel));
     }
-    const TargetInfo& target() const override { return target_; }
+    return specialized;
+}
 
-  private:
-    const TargetInfo target_;
-    PerProcess<LazyBackend> backend_;
-};
+std::shared_ptr<SpecializedKernel> Compiler::GetSpecialized(State& state,
+                                                            const CompileRequest& request,
+                                                            const KernelPtr& kernel) {
+    const Hash128 key = SpecializedKey(request);
+    std::lock_guard lock(state.mutex);
+    if (auto found = state.FindSpecialized(key)) {
+        return found;
+    }
+    std::erase_if(state.specialized, [](const auto& item) { return item.second.kernel.expired(); });
+    auto source = std::make_shared<const OwnRequest>(request);
+    // It is the background queue's business when optimized tiers come.
+    const auto make = [this, source](std::vector<DescriptorWord> words) {
+        CompileRequest wanted = source->request;
+        wanted.known_words = std::move(words);
+        return CompileAt(wanted, CodeTime::kNow);
+    };
+    auto made = std::make_shared<SpecializedKernel>(kernel, make);
+    state.specialized[key] = {made, std::move(source)};
+    return made;
+}
+
+// --- Tiers ---------------------------------------------------------------------------------------
 
 Result<CompileTier> ChooseTier() {
     const std::optional<std::string> tier = EnvironmentText("FORNAX_TIER");
@@ -567,8 +453,7 @@ Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string
     FORNAX_ASSIGN_OR_RETURN(BackendSource backend, BackendSource::Find());
     const std::string form = EnvironmentText("FORNAX_KERNEL").value_or("compile");
     if (form == "interpret") {
-        return std::unique_ptr<KernelCompiler>(
-            std::make_unique<InterpretingCompiler>(std::move(target), backend));
+        return MakeInterpretingCompiler(std::move(target), backend);
     }
     if (form != "compile") {
         return Error{ErrorCode::kUnsupported,

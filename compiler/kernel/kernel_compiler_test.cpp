@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/spirv/reader.h"
+#include "compiler/kernel/text_reader.h"
 
 namespace fornax::kernel {
 
@@ -42,7 +43,7 @@ constexpr char kKernel[] = R"(kernel "main" workgroup_size(16, 1, 1) subgroup_si
 )";
 
 // As the reader does: known words of descriptors are constants, the others decide.
-void TellWords(ir::Kernel& kernel, const std::vector<DescriptorWord>& known) {
+Status TellWords(ir::Kernel& kernel, const std::vector<DescriptorWord>& known) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         ir::Instruction& inst = kernel.inst(ir::InstId{i});
         uint64_t offset = 0;
@@ -58,10 +59,14 @@ void TellWords(ir::Kernel& kernel, const std::vector<DescriptorWord>& known) {
             kernel.deciding_words.push_back(place);
             continue;
         }
+        if (word->value == kUnreadableWord) {
+            return Error{ErrorCode::kUnsupported, "The word is not readable."};
+        }
         inst.op = ir::Op::kConst;
         inst.operands.clear();
         inst.imm = word->value;
     }
+    return OkStatus();
 }
 
 }  // namespace
@@ -74,8 +79,12 @@ Result<ir::Kernel> ReadSpirv(const CompileRequest& request) {
         text.pop_back();
     }
     FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ir::ParseKernel(text));
-    TellWords(kernel, request.known_words);
+    FORNAX_RETURN_IF_ERROR(TellWords(kernel, request.known_words));
     return kernel;
+}
+
+int SpirvReads() {
+    return reads;
 }
 
 namespace {

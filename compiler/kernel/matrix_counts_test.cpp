@@ -96,7 +96,7 @@ hal::MatrixCounts RunCode(KernelBackend& backend,
                           const CompileRequest& request,
                           const TargetInfo& target,
                           CompileTier tier) {
-    auto compiled = backend.Compile(request, target, {}, tier);
+    auto compiled = backend.Compile(request, target, {}, tier, CodeTime::kNow);
     EXPECT_TRUE(compiled.ok()) << compiled.error().message;
     auto object = LoadedObject::Load(compiled->object, kKernelSymbol);
     EXPECT_TRUE(object.ok()) << object.error().message;

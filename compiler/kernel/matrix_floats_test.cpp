@@ -103,7 +103,7 @@ class MatrixFloats : public testing::Test {
                 SCOPED_TRACE(testing::Message()
                              << target.cpu_name << (tier == CompileTier::kFull ? " full" : " quick")
                              << (robust ? ", robust" : "") << ", subgroups of " << subgroup_size);
-                auto compiled = backend->Compile(request, target, {}, tier);
+                auto compiled = backend->Compile(request, target, {}, tier, CodeTime::kNow);
                 EXPECT_TRUE(compiled.ok()) << compiled.error().message;
                 auto object = LoadedObject::Load(compiled->object, kKernelSymbol);
                 EXPECT_TRUE(object.ok()) << object.error().message;

@@ -5,14 +5,19 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <mutex>
+#include <new>
+#include <string>
 #include <utility>
 
-#include "base/per_process.h"
+#include "base/log.h"
 #include "compiler/kernel/scratch.h"
 
 namespace fornax::kernel {
 
 namespace {
+
+using KernelPtr = std::shared_ptr<const CompiledKernel>;
 
 uint32_t WordAt(const hal::DispatchFrame& dispatch, const DescriptorPlace& place) {
     uint32_t word = 0;
@@ -23,8 +28,6 @@ uint32_t WordAt(const hal::DispatchFrame& dispatch, const DescriptorPlace& place
     return word;
 }
 
-// The device may end a kernel that takes too long by a signal that never returns
-// (hal/model/kernel_guard.h). While a lock is held it has to wait.
 class SignalsBlocked {
   public:
     SignalsBlocked() {
@@ -42,141 +45,186 @@ class SignalsBlocked {
 
 }  // namespace
 
-SpecializedKernel::SpecializedKernel(std::shared_ptr<const CompiledKernel> common, bool waits)
-    : common_(std::move(common)), waits_(waits), process_(ProcessGeneration()) {
+SpecializedKernel::SpecializedKernel(KernelPtr common, MakeCode make)
+    : made_of_(std::move(common)), make_(std::move(make)) {
     entry = Run;
     context = this;
     // What is serialized may be changing: it stays the common kernel's.
-    workgroup_size = common_->workgroup_size;
-    shared_bytes = common_->shared_bytes;
-    scratch_bytes = ScratchForBoth(common_->scratch_bytes);
-    used_sets = common_->used_sets;
-    independent_workgroups = common_->independent_workgroups;
-    interruptible = common_->interruptible;
-    name = common_->name;
-    deciding_words = common_->deciding_words;
-    cost = common_->cost;
-    from_disk_cache = common_->from_disk_cache;
-    storable = common_->storable;
+    workgroup_size = made_of_->workgroup_size;
+    shared_bytes = made_of_->shared_bytes;
+    scratch_bytes = ScratchForBoth(made_of_->scratch_bytes);
+    used_sets = made_of_->used_sets;
+    independent_workgroups = made_of_->independent_workgroups;
+    interruptible = made_of_->interruptible;
+    name = made_of_->name;
+    deciding_words = made_of_->deciding_words;
+    cost = made_of_->cost;
+    from_disk_cache = made_of_->from_disk_cache;
+    storable = made_of_->storable;
     for (Variant& variant : variants_) {
         variant.values.resize(deciding_words.size());
     }
+    if (made_of_->entry) {
+        common_ = made_of_;
+        common_code_ = common_.get();
+    }
 }
 
-void SpecializedKernel::SetRequest(Request request) {
+void SpecializedKernel::SetMakeCode(MakeCode make) {
+    const SignalsBlocked blocked;
     std::lock_guard lock(mutex_);
-    request_ = std::move(request);
+    make_ = std::move(make);
 }
+
+void SpecializedKernel::SetCommon(KernelPtr common) {
+    const SignalsBlocked blocked;
+    std::lock_guard lock(mutex_);
+    ForgetIfAbandoned();
+    if (!common_ && common->entry && common->scratch_bytes <= scratch_bytes) {
+        common_ = std::move(common);
+        common_code_.store(common_.get(), std::memory_order_release);
+    }
+}
+
+uint32_t SpecializedKernel::VariantCount() const {
+    const uint32_t count = variant_count_.load(std::memory_order_acquire);
+    return static_cast<uint32_t>(std::ranges::count_if(
+        std::span(variants_).first(count), [](const Variant& v) { return v.code != nullptr; }));
+}
+
+const std::vector<uint8_t>& SpecializedKernel::Serialized() const {
+    const CompiledKernel* common = Common();
+    return common ? common->Serialized() : nothing_;
+}
+
+// --- Dispatches
+// ----------------------------------------------------------------------------------
 
 void SpecializedKernel::Run(const hal::DispatchFrame* dispatch,
                             hal::WorkerFrame* worker,
                             uint64_t first_workgroup,
                             uint64_t count) {
     const auto* self = static_cast<const SpecializedKernel*>(dispatch->kernel_context);
-    Variant* variant = self->Find(*dispatch);
-    if (variant && self->waits_) {
-        self->WaitFor(*variant);
+    const CompiledKernel* code = self->CodeFor(*dispatch);
+    if (!code) [[unlikely]] {
+        worker->fault = static_cast<uint32_t>(hal::KernelFault::kNoCode);
+        return;
     }
-    hal::KernelEntry special = variant ? variant->entry.load(std::memory_order_acquire) : nullptr;
-    if (special) {
-        special(dispatch, worker, first_workgroup, count);
+    if (!code->context) {
+        code->entry(dispatch, worker, first_workgroup, count);
         return;
     }
     hal::DispatchFrame frame = *dispatch;
-    frame.kernel_context = self->common_->context;
-    // As in TieredKernel::Run, a kernel that is stopped does not come back here.
-    const auto start = std::chrono::steady_clock::now();
-    self->common_->entry(&frame, worker, first_workgroup, count);
-    if (variant) {
-        const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
-        variant->common_nanoseconds.fetch_add(time.count(), std::memory_order_relaxed);
-    }
+    frame.kernel_context = code->context;
+    code->entry(&frame, worker, first_workgroup, count);
 }
 
-// Among the first variants.
-SpecializedKernel::Variant* SpecializedKernel::FindIn(std::span<const uint32_t> words,
-                                                      uint32_t count) const {
+const CompiledKernel* SpecializedKernel::CodeFor(const hal::DispatchFrame& dispatch) const {
+    // Read once, and here: a descriptor in memory that is not there is a fault of the kernel.
+    std::array<uint32_t, kMaxDecidingWords> read;
+    const std::span<uint32_t> values(read.data(), deciding_words.size());
+    std::ranges::transform(deciding_words, values.begin(),
+                           [&](const DescriptorPlace& place) { return WordAt(dispatch, place); });
+    const uint32_t count = variant_count_.load(std::memory_order_acquire);
+    if (const Variant* found = Find(values, count)) {
+        return found->code ? found->code.get() : Common();
+    }
+    return count == kMaxVariants ? Common() : AddVariant(values);
+}
+
+const SpecializedKernel::Variant* SpecializedKernel::Find(std::span<const uint32_t> values,
+                                                          uint32_t count) const {
     for (uint32_t i = 0; i < count; ++i) {
-        if (std::ranges::equal(words, variants_[i].values)) {
+        if (std::ranges::equal(values, variants_[i].values)) {
             return &variants_[i];
         }
     }
     return nullptr;
 }
 
-SpecializedKernel::Variant* SpecializedKernel::Find(const hal::DispatchFrame& dispatch) const {
-    // Read once, and here: a descriptor in memory that is not there is a fault of the kernel.
-    std::array<uint32_t, kMaxDecidingWords> read;
-    const std::span<uint32_t> words(read.data(), deciding_words.size());
-    std::ranges::transform(deciding_words, words.begin(),
-                           [&](const DescriptorPlace& place) { return WordAt(dispatch, place); });
-    const uint32_t count = variant_count_.load(std::memory_order_acquire);
-    Variant* found = FindIn(words, count);
-    return found || count == kMaxVariants ? found : Add(words);
-}
-
-SpecializedKernel::Variant* SpecializedKernel::Add(std::span<const uint32_t> words) const {
+const CompiledKernel* SpecializedKernel::Common() const {
+    if (const CompiledKernel* common = common_code_.load(std::memory_order_acquire)) {
+        return common;
+    }
     const SignalsBlocked blocked;
     std::lock_guard lock(mutex_);
+    ForgetIfAbandoned();
+    return CommonNow();
+}
+
+// --- Making code
+// ---------------------------------------------------------------------------------
+
+const CompiledKernel* SpecializedKernel::AddVariant(std::span<const uint32_t> values) const {
+    const SignalsBlocked blocked;
+    std::lock_guard lock(mutex_);
+    ForgetIfAbandoned();
     const uint32_t count = variant_count_.load(std::memory_order_relaxed);
-    Variant* found = FindIn(words, count);
-    if (found || count == kMaxVariants || !request_) {
-        return found;
+    const Variant* found = Find(values, count);
+    if (!found && count < kMaxVariants) {
+        Variant& added = variants_[count];
+        std::ranges::copy(values, added.values.begin());
+        added.code = Make(values);
+        variant_count_.store(count + 1, std::memory_order_release);
+        found = &added;
     }
-    Variant& added = variants_[count];
-    std::ranges::copy(words, added.values.begin());
-    variant_count_.store(count + 1, std::memory_order_release);
-    try {
-        request_(count);
-    } catch (const std::exception&) {
-        // Without memory for the request the common code stays.
-        added.decided.store(1, std::memory_order_release);
-    }
-    return &added;
+    return found && found->code ? found->code.get() : CommonNow();
 }
 
-void SpecializedKernel::WaitFor(const Variant& variant) const {
-    while (variant.decided.load(std::memory_order_acquire) == 0 &&
-           process_ == ProcessGeneration()) {
-        variant.decided.wait(0, std::memory_order_acquire);
+// A thread of the parent process may have been changing what is not in use yet.
+void SpecializedKernel::ForgetIfAbandoned() const {
+    if (!mutex_.TakeAbandoned()) {
+        return;
+    }
+    const uint32_t count = variant_count_.load(std::memory_order_relaxed);
+    if (count < kMaxVariants) {
+        new (&variants_[count].code) KernelPtr;
+    }
+    if (!common_code_.load(std::memory_order_relaxed)) {
+        new (&common_) KernelPtr;
     }
 }
 
-std::vector<DescriptorWord> SpecializedKernel::WordsOf(uint32_t variant) const {
+// If it cannot be made now, it is tried again when it is wanted again.
+const CompiledKernel* SpecializedKernel::CommonNow() const {
+    if (!common_) {
+        common_ = Make({});
+        common_code_.store(common_.get(), std::memory_order_release);
+    }
+    return common_.get();
+}
+
+Result<KernelPtr> SpecializedKernel::TryToMake(std::span<const uint32_t> values) const {
     std::vector<DescriptorWord> words;
-    for (size_t i = 0; i < deciding_words.size(); ++i) {
-        words.push_back({.place = deciding_words[i], .value = variants_[variant].values[i]});
+    for (size_t i = 0; i < values.size(); ++i) {
+        words.push_back({.place = deciding_words[i], .value = values[i]});
     }
-    return words;
-}
-
-std::chrono::nanoseconds SpecializedKernel::CommonTime(uint32_t variant) const {
-    using std::chrono::nanoseconds;
-    return waits_
-               ? nanoseconds::max()
-               : nanoseconds(variants_[variant].common_nanoseconds.load(std::memory_order_relaxed));
-}
-
-bool SpecializedKernel::Install(uint32_t variant, std::shared_ptr<const CompiledKernel> code) {
-    Variant& installed = variants_[variant];
-    const bool fits = code->scratch_bytes <= scratch_bytes && code->context == nullptr;
-    if (fits) {
-        installed.code = std::move(code);
-        installed.entry.store(installed.code->entry, std::memory_order_release);
+    FORNAX_ASSIGN_OR_RETURN(KernelPtr code, make_(std::move(words)));
+    if (code->scratch_bytes > scratch_bytes) {
+        return Error{ErrorCode::kInternal, "It needs " + std::to_string(code->scratch_bytes) +
+                                               " bytes of scratch, and " +
+                                               std::to_string(scratch_bytes) + " are set aside."};
     }
-    Abandon(variant);
-    return fits;
+    return code;
 }
 
-void SpecializedKernel::Abandon(uint32_t variant) {
-    variants_[variant].decided.store(1, std::memory_order_release);
-    variants_[variant].decided.notify_all();
-}
-
-uint32_t SpecializedKernel::InstalledCount() const {
-    return static_cast<uint32_t>(std::ranges::count_if(variants_, [](const Variant& variant) {
-        return variant.entry.load(std::memory_order_acquire) != nullptr;
-    }));
+KernelPtr SpecializedKernel::Make(std::span<const uint32_t> values) const {
+    try {
+        Result<KernelPtr> code = TryToMake(values);
+        if (code.ok()) {
+            return std::move(code).value();
+        }
+        if (values.empty()) {
+            LogWarning("The kernel '{}' gets no code for all formats: {}", name,
+                       code.error().message);
+        } else {
+            LogInfo("The kernel '{}' gets no code for what is bound: {}", name,
+                    code.error().message);
+        }
+    } catch (const std::exception&) {
+        // There is no memory, so there is none to tell of it.
+    }
+    return nullptr;
 }
 
 }  // namespace fornax::kernel

@@ -1,75 +1,91 @@
-// A kernel that is compiled again for the formats and samplers that its dispatches find bound.
+// A kernel that is compiled for the formats and samplers that its dispatches find bound.
 #pragma once
 
 #include <array>
 #include <atomic>
-#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/per_process.h"
+#include "base/result.h"
 #include "compiler/kernel/compiled_kernel.h"
 
 namespace fornax::kernel {
 
-// Runs the code for any descriptors until code for those at hand arrives. Each call looks at the
-// deciding words, so dispatches of one kernel may have different ones.
+// Each call of the entry looks at the deciding words, so dispatches of one kernel may have
+// different ones. The first call that finds new values has code made for them and waits: code for a
+// few formats is small and soon there, code for all formats is neither. The common code, which is
+// right for any values, is made when there are more sets of values than variants, when a variant
+// cannot be had, or when the kernel is to be serialized.
+//
+// The device may end a kernel that takes too long by a signal that never returns
+// (hal/model/kernel_guard.h), so signals are blocked while code is made.
 class SpecializedKernel : public CompiledKernel {
   public:
-    // How many sets of values have code of their own; dispatches with others keep the common code.
+    // How many sets of values have code of their own.
     static constexpr uint32_t kMaxVariants = 8;
-    // Has the code of a variant made, which comes to Install or Abandon, on any thread.
-    using Request = std::function<void(uint32_t variant)>;
+    // Makes code, or finds it: for the words, or the common code if there are none. Called by one
+    // thread at a time.
+    using MakeCode =
+        std::function<Result<std::shared_ptr<const CompiledKernel>>(std::vector<DescriptorWord>)>;
 
-    // With `waits` a dispatch waits for its variant.
-    SpecializedKernel(std::shared_ptr<const CompiledKernel> common, bool waits);
+    // `common` is the common code, or a kernel with nothing but the facts, whose scratch_bytes are
+    // enough for any code. Not a specialized kernel.
+    SpecializedKernel(std::shared_ptr<const CompiledKernel> common, MakeCode make);
 
-    // Before the first call of the entry; an empty one, later, if there is nobody left to ask.
-    void SetRequest(Request request);
+    // Replaces it; when this returns, the one before is not called any more.
+    void SetMakeCode(MakeCode make);
+    // The common code came from elsewhere. Ignored if it is there.
+    void SetCommon(std::shared_ptr<const CompiledKernel> common);
 
-    std::vector<DescriptorWord> WordsOf(uint32_t variant) const;
-    // How long the common code has run in its place, over all workers; the maximum while a dispatch
-    // waits.
-    std::chrono::nanoseconds CommonTime(uint32_t variant) const;
-    // Once for each variant that was asked for. False if its code does not fit into what dispatches
-    // set aside.
-    bool Install(uint32_t variant, std::shared_ptr<const CompiledKernel> code);
-    // Its code will not come. Instead.
-    void Abandon(uint32_t variant);
-    // How many variants have their code.
-    uint32_t InstalledCount() const;
+    bool HasCommon() const { return common_code_.load(std::memory_order_acquire) != nullptr; }
+    // The common code, or what the kernel was made of if there is none yet.
+    std::shared_ptr<const CompiledKernel> CommonOrFacts() const {
+        return HasCommon() ? common_ : made_of_;
+    }
+    // How many variants have code of their own.
+    uint32_t VariantCount() const;
 
-    const std::vector<uint8_t>& Serialized() const override { return common_->Serialized(); }
+    // The common code's.
+    const std::vector<uint8_t>& Serialized() const override;
 
   private:
     struct Variant {
-        std::vector<uint32_t> values;  // of deciding_words
-        std::shared_ptr<const CompiledKernel> code;
-        std::atomic<hal::KernelEntry> entry = nullptr;
-        std::atomic<int64_t> common_nanoseconds = 0;
-        std::atomic<uint32_t> decided = 0;
+        std::vector<uint32_t> values;                // of deciding_words
+        std::shared_ptr<const CompiledKernel> code;  // null: the common code runs
     };
 
     static void Run(const hal::DispatchFrame* dispatch,
                     hal::WorkerFrame* worker,
                     uint64_t first_workgroup,
                     uint64_t count);
-    Variant* Find(const hal::DispatchFrame& dispatch) const;
-    // By the values of deciding_words.
-    Variant* FindIn(std::span<const uint32_t> words, uint32_t count) const;
-    Variant* Add(std::span<const uint32_t> words) const;
-    void WaitFor(const Variant& variant) const;
+    // Null if there is no way to make it.
+    const CompiledKernel* CodeFor(const hal::DispatchFrame& dispatch) const;
+    const CompiledKernel* Common() const;
+    // By the values of deciding_words, among the first variants.
+    const Variant* Find(std::span<const uint32_t> values, uint32_t count) const;
+    const CompiledKernel* AddVariant(std::span<const uint32_t> values) const;
 
-    const std::shared_ptr<const CompiledKernel> common_;
-    const bool waits_;
-    const uint64_t process_;
-    // Dispatches know the kernel as constant.
-    mutable std::mutex mutex_;  // guards request_ and the addition of variants
-    Request request_;
+    // `mutex_` is held.
+    void ForgetIfAbandoned() const;
+    const CompiledKernel* CommonNow() const;
+    // For the values of deciding_words, or any if there are none. Null if it cannot be had.
+    std::shared_ptr<const CompiledKernel> Make(std::span<const uint32_t> values) const;
+    Result<std::shared_ptr<const CompiledKernel>> TryToMake(std::span<const uint32_t> values) const;
+
+    const std::shared_ptr<const CompiledKernel> made_of_;
+    const std::vector<uint8_t> nothing_;
+    // Dispatches know the kernel as constant. Guards what follows; the atomics are read without it,
+    // and what they tell of does not change any more.
+    mutable ProcessMutex mutex_;
+    MakeCode make_;
     mutable std::array<Variant, kMaxVariants> variants_;
     mutable std::atomic<uint32_t> variant_count_ = 0;
+    mutable std::shared_ptr<const CompiledKernel> common_;
+    mutable std::atomic<const CompiledKernel*> common_code_ = nullptr;
 };
 
 }  // namespace fornax::kernel

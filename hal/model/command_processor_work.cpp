@@ -65,6 +65,8 @@ std::string FaultText(const GridResult& result, uint64_t watchdog_ms) {
                 watchdog_ms);
         case KernelFault::kAbandoned:
             return "was stopped because the device was lost";
+        case KernelFault::kNoCode:
+            return "stopped because its code could not be made";
         case KernelFault::kNone:
             break;
     }

@@ -138,6 +138,58 @@ TEST_F(ImagesTest, EveryFormatIsReadAndWritten) {
     EXPECT_GE(formats, 25);
 }
 
+// A pipeline's code for what is bound is made when it is dispatched, but a cache of it has code for
+// all formats, which needs no SPIR-V.
+TEST_F(ImagesTest, PipelineCachesHoldCodeForAllFormats) {
+    constexpr VkExtent3D kExtent{24, 12, 1};
+    const TestImage from = MakeImage({.format = VK_FORMAT_R32_UINT, .extent = kExtent});
+    const TestImage to = MakeImage({.format = VK_FORMAT_R32_UINT, .extent = kExtent});
+    const TestBuffer out = MakeBuffer(kExtent.width * kExtent.height * 4);
+    const std::vector<uint8_t> texels = Noise(from.LevelBytes(0), 8);
+    Upload(from, texels);
+    TestPipeline pipeline =
+        MakeImagePipeline(spirv::kImageTexelsUint,
+                          {Slot::Storage(MakeView(from, VK_IMAGE_VIEW_TYPE_2D)),
+                           Slot::Storage(MakeView(to, VK_IMAGE_VIEW_TYPE_2D)), Slot::Buffer(out)});
+    VkPipelineCreationFeedback feedback = {};
+    const VkPipelineCreationFeedbackCreateInfo feedback_info{
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO,
+        .pPipelineCreationFeedback = &feedback};
+    const VkComputePipelineCreateInfo info{
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .pNext = &feedback_info,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = pipeline.module,
+                  .pName = "main"},
+        .layout = pipeline.layout};
+    std::vector<uint8_t> data;
+    for (const bool again : {false, true}) {
+        const VkPipelineCacheCreateInfo cache_info{
+            .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+            .initialDataSize = data.size(),
+            .pInitialData = data.data()};
+        VkPipelineCache cache = VK_NULL_HANDLE;
+        ASSERT_VK(vkCreatePipelineCache(device_, &cache_info, nullptr, &cache));
+        AtEnd([this, cache] { vkDestroyPipelineCache(device_, cache, nullptr); });
+        ASSERT_VK(vkCreateComputePipelines(device_, cache, 1, &info, nullptr, &pipeline.pipeline));
+        AtEnd([this, made = pipeline.pipeline] { vkDestroyPipeline(device_, made, nullptr); });
+        EXPECT_TRUE(feedback.flags & VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT);
+        EXPECT_EQ((feedback.flags &
+                   VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT) != 0,
+                  again);
+        Upload(to, std::vector<uint8_t>(texels.size(), 0x55));
+        Run(pipeline, 3, 3);
+        EXPECT_EQ(Download(to), texels);
+        size_t bytes = 0;
+        ASSERT_VK(vkGetPipelineCacheData(device_, cache, &bytes, nullptr));
+        EXPECT_GT(bytes, sizeof(VkPipelineCacheHeaderVersionOne) + 1000);
+        data.resize(bytes);
+        ASSERT_VK(vkGetPipelineCacheData(device_, cache, &bytes, data.data()));
+        EXPECT_EQ(bytes, data.size());
+    }
+}
+
 TEST_F(ImagesTest, FormatsThatTheShaderNames) {
     constexpr VkExtent3D kExtent{37, 5, 1};
     constexpr VkFormat kFormats[] = {VK_FORMAT_R32_SFLOAT, VK_FORMAT_R32G32B32A32_SFLOAT,

@@ -12,7 +12,6 @@ using ir::Op;
 
 namespace {
 
-constexpr uint32_t kMaxLanes = 64;
 // Accesses cheaper than this a lane, in vector operations, leave little to win.
 constexpr double kCheapMemory = 0.25;
 // Another map has to be this much cheaper: its estimate knows nothing of what rows give to the

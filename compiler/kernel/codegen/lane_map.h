@@ -1,12 +1,16 @@
 // Which invocations run side by side in the lanes of a vector.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/codegen/emit.h"
 
 namespace fornax::kernel {
+
+// Vectors of kernels that do not see subgroups have no more lanes.
+inline constexpr uint32_t kMaxLanes = 64;
 
 // Whether the kernel can tell which invocations run side by side.
 bool SeesSubgroups(const ir::Kernel& kernel);

@@ -12,7 +12,6 @@ using Storage = Regions::Storage;
 
 namespace {
 
-constexpr uint32_t kMaxLanes = 64;
 // A segment cheaper than this an invocation, in vector operations, has no access lane by lane.
 constexpr double kCheapSegment = 1;
 // Rows turned into columns cost shuffles that the estimate does not count.

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include "base/guarded_memory.h"
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/codegen/jit_kernel.h"
+#include "compiler/kernel/codegen/scratch_bound.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/random_kernel.h"
@@ -195,6 +198,7 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
         return "the interpreter: " + status.error().message;
     }
     RunFirstPasses(*read, VectorRegisters(target.info));
+    const std::optional<uint64_t> scratch_bound = ScratchBound(*read);
     RunOtherPasses(*read, which.quality, VectorRegisters(target.info),
                    JoinedProductsFor(target.info));
     if (Status verified = ir::Verify(*read); !verified.ok()) {
@@ -208,6 +212,10 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
                                   /*explain=*/nullptr, which.quality);
     if (!native.ok()) {
         return "the compiler: " + native.error().message;
+    }
+    if (scratch_bound && native->scratch_bytes > *scratch_bound) {
+        return "the scratch memory: " + std::to_string(native->scratch_bytes) +
+               " bytes are more than the bound, " + std::to_string(*scratch_bound);
     }
     auto object = LoadedObject::Load(native->object, kKernelSymbol);
     if (!object.ok()) {
