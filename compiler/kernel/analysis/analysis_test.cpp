@@ -62,6 +62,15 @@ std::string Loop(const std::string& number) {
     return text;
 }
 
+std::string StoringLoop(const std::string& number) {
+    std::string text = Loop(number);
+    const std::string load = "%v" + number + ":i32 = load_buffer %in, %k" + number + " align(4)";
+    text.replace(text.find(load), load.size(), "store_buffer %in, %k" + number + ", %n align(4)");
+    const std::string shared = "store_shared %zero, %v" + number + " align(4)";
+    text.replace(text.find(shared), shared.size(), "");
+    return text;
+}
+
 TEST(RereadBuffers, TheSecondLoopsLoads) {
     const auto rereads = [](const std::string& body) {
         const ir::Kernel kernel =
@@ -78,6 +87,8 @@ TEST(RereadBuffers, TheSecondLoopsLoads) {
         return text;
     };
     EXPECT_EQ(rereads(Loop("0") + "barrier\n" + Loop("1")), "first again ");
+    EXPECT_EQ(rereads(StoringLoop("0") + "barrier\n" + Loop("1")), "again ");
+    EXPECT_EQ(rereads(Loop("0") + "barrier\n" + StoringLoop("1")), "first ");
     // Without a barrier no workgroup comes back to what it had.
     EXPECT_EQ(rereads(Loop("0") + Loop("1")), "first first ");
 }

@@ -36,7 +36,8 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
     ExplainRecorder recorder(kernel, shapes, regions, options.explain);
     recorder.Begin();
     Emitter emitter(kernel, shapes, regions, layouts, prefetches ? &*prefetches : nullptr,
-                    FetchesLoads(kernel, shapes, workgroup_level), recorder, options, module);
+                    !options.compact && FetchesLoads(kernel, shapes, workgroup_level), recorder,
+                    options, module);
     FORNAX_ASSIGN_OR_RETURN(emitted.scratch_bytes, emitter.Run(symbol));
     return emitted;
 }

@@ -56,7 +56,7 @@ void PrefetchCode::Prefetch(const MemoryRegion& region,
     Value* first = builder_.CreateGEP(builder_.getInt8Ty(), address, distance);
     for (uint64_t line : lines) {
         Value* ahead = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, line);
-        FetchLine(builder_, ahead, CacheLevel::kAll, for_store);
+        FetchLine(builder_, ahead, region.prefetch_level, for_store);
     }
 }
 
@@ -153,10 +153,15 @@ const Construct* PrefetchCode::LoopOverTiles() const {
 // i64: how far apart the places are that neighbouring workgroups access. Null if it is unknown, or
 // 0.
 Value* PrefetchCode::WorkgroupDistance(ir::ValueId offset) {
-    const IndexExpr step = index_.AlongWorkgroupX(offset);
+    const IndexExpr step = WorkgroupStep(offset);
     uint32_t budget = kMostStepOperations;
-    return step.valid() && index_.algebra().AsConstant(step) != 0 ? IndexValue(step, budget)
-                                                                  : nullptr;
+    return step.valid() ? IndexValue(step, budget) : nullptr;
+}
+
+// The same as an expression; invalid if it is unknown, or 0.
+IndexExpr PrefetchCode::WorkgroupStep(ir::ValueId offset) {
+    const IndexExpr step = index_.AlongWorkgroupX(offset);
+    return step.valid() && index_.algebra().AsConstant(step) != 0 ? step : IndexExpr{};
 }
 
 // Whether the value differs between workgroups that come one after the other: between neighbours in
@@ -383,19 +388,34 @@ void PrefetchCode::FinishStreams() {
 bool PrefetchCode::IsLoaded(const ir::Instruction& store) const {
     const bool global = store.op == Op::kStoreGlobal;
     const size_t at = global ? 0 : 1;
-    auto binding = [&](const ir::Instruction& access) {
-        const ir::Instruction* buffer = kernel_.Definition(access.operands[0]);
-        return buffer && buffer->op == Op::kBuffer ? buffer->imm : UINT64_MAX;
-    };
     for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
         const ir::Instruction& load = kernel_.inst(ir::InstId{i});
         if (load.op == (global ? Op::kLoadGlobal : Op::kLoadBuffer) &&
             load.operands[at] == store.operands[at] &&
-            (global || binding(load) == binding(store))) {
+            (global || BindingOf(load) == BindingOf(store))) {
             return true;
         }
     }
     return false;
+}
+
+// Whether the workgroup before has prefetched the row, because a later loop reads this buffer
+// again.
+bool PrefetchCode::IsPrefetchedRow(const ir::Instruction& access) {
+    const uint64_t binding = BindingOf(access);
+    const auto [known, is_new] = prefetched_rows_.try_emplace(binding, false);
+    for (uint32_t i = 0; is_new && !known->second && i < kernel_.num_insts(); ++i) {
+        const ir::Instruction& load = kernel_.inst(ir::InstId{i});
+        known->second = load.op == Op::kLoadBuffer && rereads_[load.results[0].index] &&
+                        BindingOf(load) == binding && WorkgroupStep(load.operands[1]).valid();
+    }
+    return known->second;
+}
+
+// Of an access to a buffer; UINT64_MAX if it is not known.
+uint64_t PrefetchCode::BindingOf(const ir::Instruction& access) const {
+    const ir::Instruction* buffer = kernel_.Definition(access.operands[0]);
+    return buffer && buffer->op == Op::kBuffer ? buffer->imm : UINT64_MAX;
 }
 
 }  // namespace fornax::kernel

@@ -15,6 +15,7 @@ class PrefetchCode : FunctionPart {
     PrefetchCode(FunctionCode& code, MemoryCode& memory, ValueCode& values);
 
     bool IsLoaded(const ir::Instruction& store) const;
+    bool IsPrefetchedRow(const ir::Instruction& access);
     bool ComputesMuch();
     llvm::Value* StreamMask(const ir::Instruction& store, const MemoryRegion& region);
     void StoreRun(const MemoryRegion& region,
@@ -41,15 +42,18 @@ class PrefetchCode : FunctionPart {
                        llvm::Value* values,
                        llvm::Value* address,
                        llvm::Align align);
+    uint64_t BindingOf(const ir::Instruction& access) const;
+    IndexExpr WorkgroupStep(ir::ValueId offset);
     llvm::Value* IndexValue(IndexExpr expr, uint32_t& budget);
     llvm::Value* IndexValue(const IndexTerm& term, uint32_t& budget);
 
     MemoryCode& memory_;
     ValueCode& values_;
-    std::map<uint32_t, bool> computes_much_;  // by block
-    std::map<uint32_t, bool> multiplies_;     // by block
-    const std::vector<bool> rereads_;         // by a load's first result: see reread_buffers.h
-    IndexBuilder index_;                      // for hints
+    std::map<uint32_t, bool> computes_much_;    // by block
+    std::map<uint32_t, bool> multiplies_;       // by block
+    std::map<uint64_t, bool> prefetched_rows_;  // by binding
+    const std::vector<bool> rereads_;           // by a load's first result: see reread_buffers.h
+    IndexBuilder index_;                        // for hints
     std::map<llvm::Value*, llvm::Value*> stream_masks_;  // by the size of the buffer
     bool streams_ = false;
 };

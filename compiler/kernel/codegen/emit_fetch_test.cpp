@@ -134,6 +134,56 @@ TEST(Fetch, TheNextWorkgroupsRow) {
     EXPECT_EQ(Fetches(RowKernel(row, "")), Count(0, 0));
 }
 
+// A workgroup's row of %a goes through a function to %b; then a second loop reads one of the two.
+std::string WrittenRowKernel(const std::string& read, const std::string& between) {
+    return "%length:i32 = load_push %zero align(4)\n"
+           "%step:i32 = const 256\n"
+           "%f:f32 = const 0.0\n"
+           "%w:i32 = builtin workgroup_id_x\n"
+           "%first:i32 = imul %w, %length\n"
+           "%start:i32 = iadd %first, %o\n"
+           "%end:i32 = iadd %first, %length\n"
+           "loop @0 (%k:i32 = %start) {\n"
+           "    %c:bool = ult %k, %end\n"
+           "    if %c { yield } else { exit @0 }\n"
+           "    %x:f32 = load_buffer %a, %k align(4)\n"
+           "    %e:f32 = exp %x\n"
+           "    store_buffer %b, %k, %e align(4)\n"
+           "    continue @0\n"
+           "} continuing () {\n"
+           "    %l:i32 = iadd %k, %step\n"
+           "    next %l\n"
+           "}\n" +
+           between +
+           "%sum:f32 = loop @1 (%m:i32 = %start, %s:f32 = %f) {\n"
+           "    %d:bool = ult %m, %end\n"
+           "    if %d { yield } else { exit @1 %s }\n"
+           "    %y:f32 = load_buffer " +
+           read +
+           ", %m align(4)\n"
+           "    %more:f32 = fadd %s, %y\n"
+           "    continue @1 %more\n"
+           "} continuing (%next:f32) {\n"
+           "    %n:i32 = iadd %m, %step\n"
+           "    next %n, %next\n"
+           "}\n"
+           "store_shared %o, %sum align(4)\n";
+}
+
+// What the last loop over a row prefetches for the next workgroup, the loops before it need not,
+// nor stores to it. It goes to the second cache, because the first one has this row.
+TEST(Fetch, RowsThatWereWritten) {
+    const std::string second_cache = "i32 0, i32 2, i32 1)";
+    const std::string of_written = WrittenRowKernel("%b", "barrier\n");
+    EXPECT_EQ(Fetches(of_written), Count(2, 0));
+    EXPECT_NE(LlvmIr(of_written).find(second_cache), std::string::npos);
+    EXPECT_EQ(Fetches(WrittenRowKernel("%a", "barrier\n")), Count(1, 1));
+    // The next workgroup's row is not known to come.
+    const std::string at_once = WrittenRowKernel("%b", "");
+    EXPECT_EQ(Fetches(at_once), Count(1, 1));
+    EXPECT_EQ(LlvmIr(at_once).find(second_cache), std::string::npos);
+}
+
 // A loop over tiles of 16 rows, and in it one over the rows of 512 bytes.
 std::string TilesKernel(const std::string& between) {
     return "%one:i32 = const 1\n"

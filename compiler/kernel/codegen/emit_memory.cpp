@@ -116,43 +116,67 @@ void AccessEmitter::EmitPure(const ir::Instruction& inst) {
     }
 }
 
+// What the access prefetches. The baseline tier runs too briefly to wait for memory much.
+void AccessEmitter::PlanPrefetches(const ir::Instruction& inst, MemoryRegion& region) {
+    if (code_.compact || region.is_volatile) {
+        return;
+    }
+    switch (inst.op) {
+        case Op::kLoadBuffer:
+            region.prefetch_distance = prefetch_.FollowsProducts()
+                                           ? prefetch_.WorkgroupDistance(inst.operands[1])
+                                           : prefetch_.NextWorkgroupDistance(inst);
+            if (!region.prefetch_distance) {
+                region.prefetch_distance = prefetch_.NextTileDistance(inst);
+                region.each_lane = region.prefetch_distance != nullptr;
+            } else if (!prefetch_.FollowsProducts()) {
+                // The first cache has what the workgroup still reads.
+                region.prefetch_level = CacheLevel::kSecond;
+            }
+            region.prefetches =
+                region.prefetch_distance ||
+                ((fetches_loads_ || prefetch_.ComputesMuch()) && !prefetch_.IsPrefetchedRow(inst));
+            return;
+        case Op::kStoreBuffer:
+            region.prefetches = !prefetch_.IsLoaded(inst) && !prefetch_.IsPrefetchedRow(inst);
+            if (prefetch_.FollowsProducts()) {
+                region.prefetch_distance = prefetch_.WorkgroupDistance(inst.operands[1]);
+            }
+            return;
+        case Op::kLoadGlobal:
+            region.prefetches = fetches_loads_ || prefetch_.ComputesMuch();
+            return;
+        default:
+            region.prefetches = !prefetch_.IsLoaded(inst);
+            return;
+    }
+}
+
 void AccessEmitter::EmitMemory(const ir::Instruction& inst) {
     std::span<const ir::ValueId> operands = inst.operands;
     switch (inst.op) {
         case Op::kLoadBuffer: {
             MemoryRegion region = memory_regions_.BufferRegion(inst, operands[0]);
-            region.prefetch_distance = prefetch_.FollowsProducts()
-                                           ? prefetch_.WorkgroupDistance(operands[1])
-                                           : prefetch_.NextWorkgroupDistance(inst);
-            if (!region.prefetch_distance) {
-                region.prefetch_distance = prefetch_.NextTileDistance(inst);
-                region.each_lane = region.prefetch_distance != nullptr;
-            }
-            region.prefetches =
-                !region.is_volatile &&
-                (fetches_loads_ || prefetch_.ComputesMuch() || region.prefetch_distance);
+            PlanPrefetches(inst, region);
             EmitLoad(inst, region, operands[1]);
             return;
         }
         case Op::kStoreBuffer: {
             MemoryRegion region = memory_regions_.BufferRegion(inst, operands[0]);
-            region.prefetches = !region.is_volatile && !prefetch_.IsLoaded(inst);
-            if (prefetch_.FollowsProducts()) {
-                region.prefetch_distance = prefetch_.WorkgroupDistance(operands[1]);
-            }
+            PlanPrefetches(inst, region);
             region.stream_mask = prefetch_.StreamMask(inst, region);
             EmitStore(region, operands[1], operands.subspan(2));
             return;
         }
         case Op::kLoadGlobal: {
             MemoryRegion region = memory_regions_.GlobalRegion(inst);
-            region.prefetches = !region.is_volatile && (fetches_loads_ || prefetch_.ComputesMuch());
+            PlanPrefetches(inst, region);
             EmitLoad(inst, region, operands[0]);
             return;
         }
         case Op::kStoreGlobal: {
             MemoryRegion region = memory_regions_.GlobalRegion(inst);
-            region.prefetches = !region.is_volatile && !prefetch_.IsLoaded(inst);
+            PlanPrefetches(inst, region);
             EmitStore(region, operands[0], operands.subspan(1));
             return;
         }

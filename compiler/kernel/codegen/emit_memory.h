@@ -117,6 +117,7 @@ class AccessEmitter : FunctionPart {
                               ir::ValueId offset,
                               uint64_t bytes,
                               bool is_store);
+    void PlanPrefetches(const ir::Instruction& inst, MemoryRegion& region);
     bool IsStreamed(const SpeculatedPattern& pattern, ir::ValueId offset, uint64_t bytes);
 
     MemoryCode& memory_;

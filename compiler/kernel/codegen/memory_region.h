@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "compiler/kernel/access/access_plan.h"
+#include "compiler/kernel/codegen/fetch_line.h"
 
 namespace fornax::kernel {
 
@@ -22,6 +23,7 @@ struct MemoryRegion : AccessMemory {
     bool is_volatile = false;
     bool invariant = false;                    // never written while the kernel runs
     llvm::Value* prefetch_distance = nullptr;  // i64, if not the usual one
+    CacheLevel prefetch_level = CacheLevel::kAll;
     // i64: an aligned store to an address with none of these bits may be non-temporal.
     llvm::Value* stream_mask = nullptr;
     llvm::MDNode* scope = nullptr;
