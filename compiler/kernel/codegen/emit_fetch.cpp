@@ -412,7 +412,7 @@ bool PrefetchCode::IsPrefetchedRow(const ir::Instruction& access) {
     return known->second;
 }
 
-// Of an access to a buffer; UINT64_MAX if it is not known.
+// The binding of the buffer that is accessed; UINT64_MAX if it is not known.
 uint64_t PrefetchCode::BindingOf(const ir::Instruction& access) const {
     const ir::Instruction* buffer = kernel_.Definition(access.operands[0]);
     return buffer && buffer->op == Op::kBuffer ? buffer->imm : UINT64_MAX;
