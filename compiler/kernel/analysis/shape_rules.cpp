@@ -194,6 +194,10 @@ Shape AddGroups(const Shape& pattern, ir::ValueId value, const Shape& varying) {
 }
 
 std::vector<uint8_t> CommonGroups(const std::vector<const Shape*>& shapes, uint32_t lanes) {
+    // Most are of this kind, and comparing their lanes would find the same.
+    if (lanes > 1 && std::ranges::any_of(shapes, &Shape::DiffersEverywhere)) {
+        return {};
+    }
     std::vector<uint8_t> groups(lanes, 0);
     std::vector<uint32_t> first;  // lane of each group
     for (uint32_t lane = 0; lane < lanes; ++lane) {

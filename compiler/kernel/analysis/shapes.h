@@ -67,13 +67,14 @@ struct Shape {
                stride == other.stride && groups == other.groups &&
                narrow_scale == other.narrow_scale;
     }
+    // Whether any two lanes may have different values.
+    bool DiffersEverywhere() const { return varying() && groups.empty(); }
     // Whether two lanes may have different values.
     bool Differs(size_t lane, size_t other) const {
         auto differs = [&](const auto& by_lane) {
             return !by_lane.empty() && by_lane[lane] != by_lane[other];
         };
-        return (varying() && groups.empty()) || differs(offsets) || differs(rows) ||
-               differs(groups);
+        return DiffersEverywhere() || differs(offsets) || differs(rows) || differs(groups);
     }
     friend bool operator==(const Shape&, const Shape&) = default;
 };
