@@ -15,8 +15,6 @@ class ControlEmitter : FunctionPart {
   public:
     // Code that is worth having twice.
     static constexpr uint32_t kMaxCopiedInstructions = 160;
-    // In kernels that are made for what is bound, as those that sample images: in the background.
-    static constexpr uint32_t kMaxCopiedSpecialized = 512;
 
     ControlEmitter(FunctionCode& code,
                    MemoryCode& memory,

@@ -402,9 +402,7 @@ bool Emitter::WorthCopying(std::span<const SegmentItem> items) const {
             count += control_.CountInstructions(block);
         }
     }
-    return code_.lanes > 1 &&
-           count <= (kernel_.known_words.empty() ? ControlEmitter::kMaxCopiedInstructions
-                                                 : ControlEmitter::kMaxCopiedSpecialized);
+    return code_.lanes > 1 && count <= ControlEmitter::kMaxCopiedInstructions;
 }
 
 void Emitter::EmitSegmentItem(const SegmentItem& item) {
