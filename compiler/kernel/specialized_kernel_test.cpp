@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/sanitized.h"
 #include "compiler/kernel/kernel_compiler.h"
-#include "compiler/kernel/text_reader.h"
+#include "compiler/kernel/test_reader.h"
 #include "compiler/kernel/tiered_kernel.h"
 
 namespace fornax::kernel {
