@@ -310,49 +310,27 @@ Expr Expr::Substitute(const std::map<Symbol, Expr>& values) const {
     return result;
 }
 
-namespace {
-
-std::optional<int64_t> EvaluateAtom(const ExprAtom& atom, const Bindings& values) {
-    if (atom.kind == AtomKind::kSymbol) {
-        const auto found = values.find(*atom.symbol);
-        return found == values.end() ? std::nullopt : std::optional(found->second);
-    }
-    const std::optional<int64_t> a = atom.a.Evaluate(values), b = atom.b.Evaluate(values);
-    if (!a || !b) {
-        return std::nullopt;
-    }
+std::optional<int64_t> EvaluateFunction(AtomKind kind, int64_t a, int64_t b) {
     int64_t product = 0;
-    switch (atom.kind) {
+    switch (kind) {
         case AtomKind::kFloorDiv:
-            return *b == 0 ? std::nullopt : std::optional(FloorDivide(*a, *b));
+            return b == 0 ? std::nullopt : std::optional(FloorDivide(a, b));
         case AtomKind::kMod:
-            return *b == 0 ? std::nullopt : std::optional(FloorModulo(*a, *b));
+            return b == 0 ? std::nullopt : std::optional(FloorModulo(a, b));
         case AtomKind::kMin:
-            return std::min(*a, *b);
+            return std::min(a, b);
         case AtomKind::kMax:
-            return std::max(*a, *b);
+            return std::max(a, b);
         default:
-            return __builtin_mul_overflow(*a, *b, &product) ? std::nullopt : std::optional(product);
+            return __builtin_mul_overflow(a, b, &product) ? std::nullopt : std::optional(product);
     }
 }
 
-}  // namespace
-
 std::optional<int64_t> Expr::Evaluate(const Bindings& values) const {
-    int64_t sum = constant_;
-    for (const ExprTerm& term : terms_) {
-        int64_t product = term.coefficient;
-        for (const AtomRef& atom : term.factors) {
-            const std::optional<int64_t> value = EvaluateAtom(*atom, values);
-            if (!value || __builtin_mul_overflow(product, *value, &product)) {
-                return std::nullopt;
-            }
-        }
-        if (__builtin_add_overflow(sum, product, &sum)) {
-            return std::nullopt;
-        }
-    }
-    return sum;
+    return EvaluateWith([&](const ExprAtom& symbol) {
+        const auto found = values.find(*symbol.symbol);
+        return found == values.end() ? std::nullopt : std::optional(found->second);
+    });
 }
 
 namespace {

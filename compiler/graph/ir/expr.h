@@ -91,6 +91,10 @@ class Expr {
     Expr Substitute(const std::map<Symbol, Expr>& values) const;
     // Nullopt when a symbol has no value, a divisor is 0, or the result overflows.
     std::optional<int64_t> Evaluate(const Bindings& values) const;
+    // The same with the values that `value_of` gives for the atoms of symbols, an optional<int64_t>
+    // each.
+    template <typename F>
+    std::optional<int64_t> EvaluateWith(const F& value_of) const;
     // Bounds of the value when each symbol is within its range; symbols without one may be
     // anything.
     Range Bounds(const Ranges& ranges) const;
@@ -138,5 +142,32 @@ struct ExprAtom {
 
 int64_t FloorDivide(int64_t a, int64_t b);
 int64_t FloorModulo(int64_t a, int64_t b);
+// A function of two values; nullopt where it has none, or one that is not of 64 bits.
+std::optional<int64_t> EvaluateFunction(AtomKind kind, int64_t a, int64_t b);
+
+template <typename F>
+std::optional<int64_t> Expr::EvaluateWith(const F& value_of) const {
+    int64_t sum = constant_;
+    for (const ExprTerm& term : terms_) {
+        int64_t product = term.coefficient;
+        for (const AtomRef& atom : term.factors) {
+            std::optional<int64_t> value;
+            if (atom->kind == AtomKind::kSymbol) {
+                value = value_of(*atom);
+            } else if (const auto a = atom->a.EvaluateWith(value_of)) {
+                if (const auto b = atom->b.EvaluateWith(value_of)) {
+                    value = EvaluateFunction(atom->kind, *a, *b);
+                }
+            }
+            if (!value || __builtin_mul_overflow(product, *value, &product)) {
+                return std::nullopt;
+            }
+        }
+        if (__builtin_add_overflow(sum, product, &sum)) {
+            return std::nullopt;
+        }
+    }
+    return sum;
+}
 
 }  // namespace fornax::graph

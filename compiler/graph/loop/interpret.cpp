@@ -8,7 +8,9 @@
 // An expression whose value does not exist (it divides by 0 or leaves 64 bits) is outside of every
 // dimension and range; as a scalar and as an extent it is 0.
 #include <array>
+#include <bit>
 #include <cmath>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -42,7 +44,11 @@ class Interpreter {
           buffers_(buffers),
           bindings_(sizes),
           values_(scope_.variables.size()),
-          cache_(kernel.scalars.size()) {}
+          cache_(kernel.scalars.size()) {
+        for (const Loop& loop : scope_.variables) {
+            bound_.push_back(&(bindings_[loop.variable] = 0));
+        }
+    }
 
     Status CheckBindings() {
         if (buffers_.size() != kernel_.buffers.size()) {
@@ -95,6 +101,7 @@ class Interpreter {
         std::optional<size_t> element;
         Scalar value;
     };
+    using NamedScalar = std::pair<ScalarId, int64_t*>;
     // A scalar's value while its free variables keep theirs.
     struct Cached {
         bool valid = false;
@@ -157,7 +164,7 @@ class Interpreter {
 
     void Set(size_t variable, int64_t value) {
         values_[variable] = value;
-        bindings_[scope_.variables[variable].variable] = value;
+        *bound_[variable] = value;
     }
 
     void Compute(std::span<const Store> stores, std::vector<Write>& writes) {
@@ -185,12 +192,37 @@ class Interpreter {
     }
 
     std::optional<int64_t> Evaluate(const Expr& expr) {
-        for (const Symbol& symbol : expr.Symbols()) {
-            if (const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol)) {
-                bindings_[symbol] = Value(*scalar).integer;
+        if (expr.is_constant()) {
+            return expr.constant_part();
+        }
+        for (const auto& [scalar, value] : ScalarsIn(expr)) {
+            *value = Value(scalar).integer;
+        }
+        return expr.EvaluateWith([this](const ExprAtom& symbol) { return ValueOf(symbol); });
+    }
+
+    // The scalars that an expression of the kernel names, and where their values are bound.
+    const std::vector<NamedScalar>& ScalarsIn(const Expr& expr) {
+        const auto [found, added] = scalars_in_.try_emplace(&expr);
+        if (added) {
+            for (const Symbol& symbol : expr.Symbols()) {
+                if (const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol)) {
+                    found->second.emplace_back(*scalar, &bindings_[symbol]);
+                }
             }
         }
-        return expr.Evaluate(bindings_);
+        return found->second;
+    }
+
+    // A symbol's value. Its place is looked up once for each place of the symbol in an expression:
+    // names take longer to compare than all the rest of an evaluation.
+    std::optional<int64_t> ValueOf(const ExprAtom& symbol) {
+        const auto [found, added] = places_.try_emplace(&symbol);
+        if (added) {
+            const auto bound = bindings_.find(*symbol.symbol);
+            found->second = bound == bindings_.end() ? nullptr : &bound->second;
+        }
+        return found->second == nullptr ? std::nullopt : std::optional(*found->second);
     }
 
     // The element's position in its buffer, if the index is inside.
@@ -210,20 +242,34 @@ class Interpreter {
     }
 
     Scalar Value(ScalarId id) {
-        std::vector<int64_t> values;
-        for (size_t i = 0; i < values_.size(); ++i) {
-            if ((scope_.free[id.value()] >> i & 1) != 0) {
-                values.push_back(values_[i]);
-            }
-        }
-        if (const Cached& cached = cache_[id.value()]; cached.valid && cached.values == values) {
+        const VariableSet free = scope_.free[id.value()];
+        if (const Cached& cached = cache_[id.value()]; cached.valid && HaveValues(free, cached)) {
             return cached.scalar;
         }
         const ScalarNode& node = kernel_[id];
         const Scalar scalar =
             std::visit([&](const auto& value) { return Compute(node.type, value); }, node.value);
-        cache_[id.value()] = {true, std::move(values), scalar};
+        Cached& cached = cache_[id.value()];
+        cached.valid = true;
+        cached.scalar = scalar;
+        cached.values.clear();
+        ForEachOf(free, [&](size_t variable) { cached.values.push_back(values_[variable]); });
         return scalar;
+    }
+
+    // Whether the variables have the values that a scalar was computed with.
+    bool HaveValues(VariableSet free, const Cached& cached) const {
+        size_t at = 0;
+        bool same = true;
+        ForEachOf(free, [&](size_t variable) { same &= cached.values[at++] == values_[variable]; });
+        return same;
+    }
+
+    template <typename F>
+    static void ForEachOf(VariableSet variables, const F& body) {
+        for (; variables != 0; variables &= variables - 1) {
+            body(static_cast<size_t>(std::countr_zero(variables)));
+        }
     }
 
     Scalar Compute(ElementType, const Constant& constant) { return constant.value; }
@@ -328,7 +374,11 @@ class Interpreter {
     std::map<size_t, std::vector<int64_t>> dims_;  // of each buffer
     Bindings bindings_;
     std::vector<int64_t> values_;  // of the scope's variables
+    std::vector<int64_t*> bound_;  // the same in bindings_, where expressions read them
     std::vector<Cached> cache_;    // of each scalar
+    std::unordered_map<const Expr*, std::vector<NamedScalar>> scalars_in_;
+    std::unordered_map<const ExprAtom*, const int64_t*>
+        places_;  // of symbols in bindings_, which keeps them where they are
 };
 
 }  // namespace
