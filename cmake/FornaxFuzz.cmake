@@ -1,65 +1,55 @@
-# fornax_fuzz: coverage-guided fuzz targets (libFuzzer), each built with the sanitisers and run as a test.
+# fornax_fuzz: coverage-guided fuzz targets (libFuzzer), each run as a test.
 #
 # fornax_fuzz(NAME TEST name SOURCES x_fuzz.cpp ... INSTRUMENT libraries ... [DEPS targets ...] [SEEDS folders ...]
 #             [MAX_BYTES n])
 #
-# INSTRUMENT names the libraries whose sources are compiled once more, for coverage, with the address and
-# undefined-behaviour sanitisers and asserts; whatever else they need is linked as it is. So a build for use has its fuzz
-# targets beside it, and nothing else is built twice. SEEDS are folders of inputs to begin with; what a run finds worth
-# keeping stays in the build folder.
+# INSTRUMENT names the libraries whose coverage guides the target. SEEDS are folders of inputs to begin with; what a run finds
+# worth keeping stays in the build folder.
 #
-# The targets are no part of `all`: `ninja fuzzers` builds them. `ctest -L fuzz` builds and runs them, each for
-# FORNAX_FUZZ_SECONDS of the environment, else a minute, from the seed FORNAX_FUZZ_SEED, else 1: what one clone finds,
-# another finds again. 0 is a seed of the time.
+# A build with the address sanitiser has the targets (FORNAX_FUZZ), so its tests and they share what is compiled. They are no
+# part of `all`: `ninja fuzzers` builds them. `ctest -L fuzz` builds and runs them, each for FORNAX_FUZZ_SECONDS of the
+# environment, else a minute, from the seed FORNAX_FUZZ_SEED, else 1: what one clone finds, another finds again. 0 is a seed of
+# the time. With FORNAX_FUZZ a build without sanitisers has them, too, for runs of more executions, which crashes, asserts and
+# limits still stop: `cmake --preset dev -B build/fuzz -DFORNAX_FUZZ=ON`, of which `fuzzers` is all that can be built.
 include(CheckCXXSourceCompiles)
 
-set(FORNAX_FUZZ_SANITIZERS address,undefined CACHE STRING
-    "Sanitizers of the fuzz targets; empty for runs of more executions, which crashes, asserts and limits still stop")
-if(FORNAX_FUZZ_SANITIZERS)
-    set(FORNAX_FUZZ_CHECKS ,${FORNAX_FUZZ_SANITIZERS})
+set(CMAKE_REQUIRED_FLAGS -fsanitize=fuzzer)
+check_cxx_source_compiles([[
+    #include <cstddef>
+    #include <cstdint>
+    extern "C" int LLVMFuzzerTestOneInput(const uint8_t*, size_t) { return 0; }]] FORNAX_HAS_LIBFUZZER)
+unset(CMAKE_REQUIRED_FLAGS)
+set(fuzz_by_default OFF)
+if(FORNAX_HAS_LIBFUZZER AND FORNAX_SANITIZE MATCHES address)
+    set(fuzz_by_default ON)
 endif()
-if(NOT FORNAX_SANITIZE)
-    set(CMAKE_REQUIRED_FLAGS -fsanitize=fuzzer${FORNAX_FUZZ_CHECKS})
-    check_cxx_source_compiles([[
-        #include <cstddef>
-        #include <cstdint>
-        extern "C" int LLVMFuzzerTestOneInput(const uint8_t*, size_t) { return 0; }]] FORNAX_HAS_LIBFUZZER)
-    unset(CMAKE_REQUIRED_FLAGS)
-endif()
+option(FORNAX_FUZZ "Fuzz targets, and what guides them in the libraries that they test" ${fuzz_by_default})
+
 add_custom_target(fuzzers)
-if(FORNAX_HAS_LIBFUZZER)
+if(FORNAX_FUZZ)
     # So that ctest alone can run what `all` does not build.
     add_test(NAME fuzz.build COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target fuzzers)
     set_tests_properties(fuzz.build PROPERTIES LABELS fuzz FIXTURES_SETUP fuzzers TIMEOUT 3600 PROCESSORS 2)
 endif()
 
-# What a target and the libraries that it instruments are compiled with.
-function(fornax_fuzz_options target)
-    target_compile_options(${target} PRIVATE
-        -O1 -UNDEBUG -D_GLIBCXX_ASSERTIONS -fsanitize=fuzzer-no-link${FORNAX_FUZZ_CHECKS}
-        -fno-sanitize=function -fno-sanitize-recover=all)
-endfunction()
-
-# ${library}_fuzzed: the library's objects, compiled once more.
-function(fornax_instrument library)
-    if(TARGET ${library}_fuzzed)
-        return()
+# What -fsanitize=fuzzer-no-link adds. By that name, objects could not share precompiled headers with others.
+function(fornax_instrument target)
+    get_target_property(instrumented ${target} FORNAX_INSTRUMENTED)
+    if(NOT instrumented)
+        set_target_properties(${target} PROPERTIES FORNAX_INSTRUMENTED ON)
+        target_compile_options(${target} PRIVATE
+            -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table,stack-depth)
     endif()
-    get_target_property(sources ${library} SOURCES)
-    get_target_property(folder ${library} SOURCE_DIR)
-    list(TRANSFORM sources PREPEND ${folder}/ REGEX "^[^/]")
-    add_library(${library}_fuzzed OBJECT EXCLUDE_FROM_ALL ${sources})
-    # As the library itself sees them, with what only it needs.
-    target_include_directories(${library}_fuzzed SYSTEM PRIVATE $<TARGET_PROPERTY:${library},INCLUDE_DIRECTORIES>)
-    target_compile_definitions(${library}_fuzzed PRIVATE $<TARGET_PROPERTY:${library},COMPILE_DEFINITIONS>)
-    fornax_fuzz_options(${library}_fuzzed)
-    # For the headers that its folder generates.
-    add_dependencies(${library}_fuzzed ${library})
 endfunction()
 
 function(fornax_fuzz name)
     cmake_parse_arguments(ARG "" "TEST;MAX_BYTES" "SOURCES;INSTRUMENT;DEPS;SEEDS" ${ARGN})
-    if(NOT FORNAX_HAS_LIBFUZZER)
+    if(NOT FORNAX_FUZZ)
+        # Compiled by nobody but the layers of ./check that look at every source.
+        add_library(${name} OBJECT EXCLUDE_FROM_ALL ${ARG_SOURCES})
+        target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+        target_link_libraries(${name} PRIVATE ${ARG_INSTRUMENT} ${ARG_DEPS})
+        fornax_precompiled(${name} std)
         return()
     endif()
     if(NOT ARG_MAX_BYTES)
@@ -67,14 +57,12 @@ function(fornax_fuzz name)
     endif()
     add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
     add_dependencies(fuzzers ${name})
+    fornax_precompiled(${name} std)
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
-    fornax_fuzz_options(${name})
     # The sanitisers' archives do not say of which functions the address is compared, and lld warns of each of their files.
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer${FORNAX_FUZZ_CHECKS} -Wl,--icf=none)
-    # The instrumented objects come first, so the linker finds nothing missing that these libraries also define.
-    foreach(library IN LISTS ARG_INSTRUMENT)
-        fornax_instrument(${library})
-        target_sources(${name} PRIVATE $<TARGET_OBJECTS:${library}_fuzzed>)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer -Wl,--icf=none)
+    foreach(target IN LISTS name ARG_INSTRUMENT)
+        fornax_instrument(${target})
     endforeach()
     target_link_libraries(${name} PRIVATE ${ARG_INSTRUMENT} ${ARG_DEPS})
 

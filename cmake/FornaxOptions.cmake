@@ -25,14 +25,30 @@ if(FORNAX_SANITIZE)
     set(FORNAX_TEST_TIMEOUT 6000)
 endif()
 
+option(FORNAX_SYNTAX_ONLY "Look at every source without making code of it; the build makes no files that can be used" OFF)
+if(FORNAX_SYNTAX_ONLY)
+    # Some sources are compiled behind others' libraries and programs.
+    foreach(rule CREATE_STATIC_LIBRARY CREATE_SHARED_LIBRARY CREATE_SHARED_MODULE LINK_EXECUTABLE)
+        set(CMAKE_C_${rule} "<CMAKE_COMMAND> -E touch <TARGET>")
+        set(CMAKE_CXX_${rule} "<CMAKE_COMMAND> -E touch <TARGET>")
+    endforeach()
+endif()
+
 find_program(FORNAX_CCACHE ccache)
 if(FORNAX_CCACHE)
     # Paths count relative to the source tree, so that several checkouts share what they compile.
     # What it has to overlook for precompiled headers is in its manual, section "Precompiled headers".
-    set(launcher /usr/bin/env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+    set(syntax_only "")
+    if(FORNAX_SYNTAX_ONLY)
+        set(syntax_only CCACHE_PREFIX=${PROJECT_SOURCE_DIR}/tools/check/syntax_only.sh CCACHE_NAMESPACE=syntax_only)
+    endif()
+    set(launcher /usr/bin/env ${syntax_only} CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
         CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1 ${FORNAX_CCACHE})
     set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+elseif(FORNAX_SYNTAX_ONLY)
+    set(CMAKE_C_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/tools/check/syntax_only.sh)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
 endif()
 
 find_program(FORNAX_LLD NAMES ld.lld-19 ld.lld)

@@ -97,12 +97,11 @@ class Tidy(unittest.TestCase):
         self.assertEqual(self.options("-Xclang -fno-validate-pch -c a.cpp"), ["-Xclang", "-fno-validate-pch", "-c", "a.cpp"])
 
     def test_only_sources_of_the_project_are_analysed(self):
-        def command(path, words=""):
-            return {"file": str(path), "command": f"clang++-19 {words} -c {path}"}
+        def command(path):
+            return {"file": str(path), "command": f"clang++-19 -c {path}"}
         self.assertTrue(tidy.ours(command(tidy.ROOT / "base/file.cpp")))
-        for path, words in [(tidy.ROOT / "build/release/a.cpp", ""), ("/usr/include/volk.c", ""),
-                            (tidy.ROOT / "base/file.cpp", "-o fornax_base_fuzzed.dir/file.cpp.o")]:
-            self.assertFalse(tidy.ours(command(path, words)), path)
+        for path in (tidy.ROOT / "build/release/a.cpp", "/usr/include/volk.c"):
+            self.assertFalse(tidy.ours(command(path)), path)
 
     def test_only_what_changed_is_selected(self):
         commands = {str(tidy.ROOT / path): {} for path in ("base/a.cpp", "base/b.cpp")}

@@ -33,10 +33,9 @@ def changed_files():
 
 
 def ours(command):
-    """Whether a compile command is of a source of the project and of its ordinary build."""
+    """Whether a compile command is of a source of the project."""
     path = pathlib.Path(command["file"])
-    return path.suffix == ".cpp" and path.is_relative_to(ROOT) and "_fuzzed.dir" not in command["command"] \
-        and not path.is_relative_to(ROOT / "build")
+    return path.suffix == ".cpp" and path.is_relative_to(ROOT) and not path.is_relative_to(ROOT / "build")
 
 
 def compiler_options(command):
