@@ -36,7 +36,14 @@ class CaseRunnerTest(unittest.TestCase):
         times = iter([0.5, 0.2, 0.1, 0.1, 0.3, 0.1])
         with mock.patch.object(case_runner, "seconds_of", lambda run: next(times)), \
                 mock.patch.object(case_runner, "WARM_UP_SECONDS", 0), mock.patch.object(case_runner, "MEASURED_SECONDS", 0):
-            self.assertEqual(case_runner.measured(None), {"seconds": 0.1, "second_run_seconds": 0.5})
+            told = case_runner.measured(None)
+        self.assertEqual(told.pop("fast_run"), 4)
+        self.assertAlmostEqual(told.pop("fast_after_seconds"), 0.8)
+        self.assertEqual(told, {"seconds": 0.1, "second_run_seconds": 0.5})
+
+    def test_a_steady_speed_that_no_early_run_has_is_not_told(self):
+        self.assertEqual(case_runner.reached([0.5, 0.2], 0.1), {})
+        self.assertEqual(case_runner.reached([0.12], 0.1), {"fast_run": 2, "fast_after_seconds": 0.12})
 
     def test_a_share_may_differ(self):
         expected = np.arange(100)
@@ -161,9 +168,11 @@ class ClientsTest(unittest.TestCase):
                                 ["some", "b", "WRONG", "-", "500", "-", "-", "no such"]])
 
     def test_second_runs_are_told_beside_the_steady_speed(self):
-        rows = compute_clients.warm_up_rows("some", {"a": {"right": True, "seconds": 0.001, "second_run_seconds": 0.004},
-                                                     "b": {"right": False, "error": "no such"}})
-        self.assertEqual(rows, [["some", "a", "4", "1", "25%"]])
+        rows = compute_clients.warm_up_rows("some", {"a": {"right": True, "seconds": 0.001, "second_run_seconds": 0.004, "fast_run": 3,
+                                                           "fast_after_seconds": 0.005},
+                                                     "b": {"right": False, "error": "no such"},
+                                                     "c": {"right": True, "seconds": 0.001, "second_run_seconds": 0.002}})
+        self.assertEqual(rows, [["some", "a", "4", "1", "25%", "3", "5"], ["some", "c", "2", "1", "50%", "-", "-"]])
 
     def test_a_failed_assertion_is_the_reason_and_not_the_backtrace_behind_it(self):
         self.assertEqual(compute_clients.reason_in("loading\nGGML_ASSERT: a.cpp:1: x > 0\n\n30\twait4.c: No such file\n"),

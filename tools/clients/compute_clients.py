@@ -144,9 +144,9 @@ def reason_in(log: str) -> str:
 
 
 def warm_up_rows(name: str, fornax: dict[str, dict]) -> list[list[str]]:
-    """How far the second run in a process that finds no compiled kernels is from the steady speed."""
+    """How far the second run in a process that finds no compiled kernels is from the steady speed, and when that is nearly reached."""
     return [[name, case, milliseconds(answer, "second_run_seconds"), milliseconds(answer),
-             f"{answer['seconds'] / answer['second_run_seconds']:.0%}"]
+             f"{answer['seconds'] / answer['second_run_seconds']:.0%}", str(answer.get("fast_run", "-")), milliseconds(answer, "fast_after_seconds")]
             for case, answer in fornax.items() if "second_run_seconds" in answer]
 
 
@@ -183,7 +183,7 @@ def main() -> int:
     unknown = [name for name in options.clients if name not in CLIENTS]
     if unknown:
         parser.error(f"there is no client {unknown[0]}; they are {', '.join(CLIENTS)}")
-    head = ["client", "case", "second run, ms", "steady, ms", "of the steady speed"] if options.warm_up else \
+    head = ["client", "case", "second run, ms", "steady, ms", "of the steady speed", "80 % at run", "ms behind the first"] if options.warm_up else \
         ["client", "case", "Fornax", "ms", "lavapipe ms", "times", "own CPU ms", "remark"]
     rows, everything, failed = [head], {}, False
     for name in options.clients or CLIENTS:

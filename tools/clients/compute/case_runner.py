@@ -14,6 +14,7 @@ import numpy as np
 WARM_UP_SECONDS = 2.0  # the driver's optimized tier comes in the background
 MEASURED_SECONDS = 1.5
 LEAST_RUNS = 3
+FAST = 0.8  # of the steady speed
 ONCE = "FORNAX_CLIENT_CASES_ONCE" in os.environ  # for tests of results alone
 
 
@@ -23,8 +24,16 @@ def seconds_of(run) -> float:
     return time.perf_counter() - begin
 
 
+def reached(early: list[float], steady: float) -> dict[str, float]:
+    """The first run that has FAST of the steady speed, and the seconds from the first of `early` to its end; nothing if none has."""
+    for index, seconds in enumerate(early):
+        if steady >= FAST * seconds:
+            return {"fast_run": index + 2, "fast_after_seconds": sum(early[:index + 1])}
+    return {}
+
+
 def measured(run) -> dict[str, float]:
-    """Median seconds of a run, after runs that do not count, and those of the first of these, which is the second of the process where
+    """Median seconds of a run, after runs that do not count, and how these come to it: the first of them is the process' second where
     the result was looked at before."""
     begin = time.perf_counter()
     early = [seconds_of(run)]
@@ -35,7 +44,8 @@ def measured(run) -> dict[str, float]:
     times: list[float] = []
     while len(times) < LEAST_RUNS or sum(times) < MEASURED_SECONDS:
         times.append(seconds_of(run))
-    return {"seconds": statistics.median(times), "second_run_seconds": early[0]}
+    steady = statistics.median(times)
+    return {"seconds": steady, "second_run_seconds": early[0], **reached(early, steady)}
 
 
 def measure(run) -> float:
