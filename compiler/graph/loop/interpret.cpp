@@ -43,10 +43,9 @@ class Interpreter {
           scope_(FindScope(kernel)),
           buffers_(buffers),
           bindings_(sizes),
-          values_(scope_.variables.size()),
           cache_(kernel.scalars.size()) {
         for (const Loop& loop : scope_.variables) {
-            bound_.push_back(&(bindings_[loop.variable] = 0));
+            values_.push_back(&(bindings_[loop.variable] = 0));
         }
     }
 
@@ -157,14 +156,9 @@ class Interpreter {
         const Loop& loop = scope_.variables[variable];
         const int64_t extent = Evaluate(loop.extent).value_or(0);
         for (int64_t i = 0; i < extent; ++i) {
-            Set(variable, i);
+            *values_[variable] = i;
             body();
         }
-    }
-
-    void Set(size_t variable, int64_t value) {
-        values_[variable] = value;
-        *bound_[variable] = value;
     }
 
     void Compute(std::span<const Store> stores, std::vector<Write>& writes) {
@@ -253,7 +247,7 @@ class Interpreter {
         cached.valid = true;
         cached.scalar = scalar;
         cached.values.clear();
-        ForEachOf(free, [&](size_t variable) { cached.values.push_back(values_[variable]); });
+        ForEachOf(free, [&](size_t variable) { cached.values.push_back(*values_[variable]); });
         return scalar;
     }
 
@@ -261,7 +255,8 @@ class Interpreter {
     bool HaveValues(VariableSet free, const Cached& cached) const {
         size_t at = 0;
         bool same = true;
-        ForEachOf(free, [&](size_t variable) { same &= cached.values[at++] == values_[variable]; });
+        ForEachOf(free,
+                  [&](size_t variable) { same &= cached.values[at++] == *values_[variable]; });
         return same;
     }
 
@@ -332,7 +327,7 @@ class Interpreter {
             const Scalar value = Value(reduce.body);
             if (!best || Precedes(reduce, type, value, *best)) {
                 best = value;
-                position = values_[variable];
+                position = *values_[variable];
             }
         });
         return Scalar::Integer(position);
@@ -362,9 +357,9 @@ class Interpreter {
             return;
         }
         const size_t variable = *scope_.Find(loops[0].variable);
-        const int64_t outer = values_[variable];
+        const int64_t outer = *values_[variable];
         ForEach(variable, [&] { Nest(loops.subspan(1), body); });
-        Set(variable, outer);
+        *values_[variable] = outer;
     }
 
     const Kernel& kernel_;
@@ -373,9 +368,8 @@ class Interpreter {
     std::vector<std::vector<uint8_t>> locals_;
     std::map<size_t, std::vector<int64_t>> dims_;  // of each buffer
     Bindings bindings_;
-    std::vector<int64_t> values_;  // of the scope's variables
-    std::vector<int64_t*> bound_;  // the same in bindings_, where expressions read them
-    std::vector<Cached> cache_;    // of each scalar
+    std::vector<int64_t*> values_;  // of the scope's variables, in bindings_
+    std::vector<Cached> cache_;     // of each scalar
     std::unordered_map<const Expr*, std::vector<NamedScalar>> scalars_in_;
     std::unordered_map<const ExprAtom*, const int64_t*>
         places_;  // of symbols in bindings_, which keeps them where they are
