@@ -25,6 +25,10 @@ if(FORNAX_HAS_LIBFUZZER AND FORNAX_SANITIZE MATCHES address)
 endif()
 option(FORNAX_FUZZ "Fuzz targets, and what guides them in the libraries that they test" ${fuzz_by_default})
 
+if(FORNAX_FUZZ AND NOT FORNAX_HAS_LIBFUZZER)
+    message(FATAL_ERROR "FORNAX_FUZZ needs a compiler with libFuzzer (Clang); ${CMAKE_CXX_COMPILER} has none.")
+endif()
+
 add_custom_target(fuzzers)
 if(FORNAX_FUZZ)
     # So that ctest alone can run what `all` does not build.

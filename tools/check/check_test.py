@@ -3,6 +3,7 @@
 import contextlib
 import io
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -107,6 +108,25 @@ class Tidy(unittest.TestCase):
         commands = {str(tidy.ROOT / path): {} for path in ("base/a.cpp", "base/b.cpp")}
         with mock.patch.object(tidy, "changed_files", return_value={"base/b.cpp", "docs/testing.md"}):
             self.assertEqual(list(tidy.only_changed(commands)), [str(tidy.ROOT / "base/b.cpp")])
+
+
+class SyntaxOnly(unittest.TestCase):
+    def run_on(self, source):
+        """Whether the compiler accepts a source, and what the object holds then."""
+        with tempfile.TemporaryDirectory() as folder:
+            file, made = pathlib.Path(folder, "a.cpp"), pathlib.Path(folder, "a.o")
+            file.write_text(source)
+            accepted = subprocess.run([tidy.ROOT / "tools/check/syntax_only.sh", "g++", "-Wall", "-Werror", "-o", made, "-c", file],
+                                      capture_output=True).returncode == 0
+            return accepted, made.read_text() if made.exists() else None
+
+    def test_a_source_that_is_accepted_gives_an_object_without_code_that_ccache_keeps(self):
+        self.assertEqual(self.run_on("int f() { return 0; }"), (True, "looked at\n"))
+
+    def test_errors_and_warnings_give_none(self):
+        for source in ("int f() { return g(); }", "void f() { int unused; }",
+                       "template <class T> int f(T t) { return t.none(); } int g() { return f(1); }"):
+            self.assertEqual(self.run_on(source), (False, None), source)
 
 
 if __name__ == "__main__":
