@@ -90,6 +90,16 @@ std::string ShortDriverName(const std::string& reported_name) {
     return reported_name;
 }
 
+std::string OtherBuildName(const std::vector<Driver>& drivers) {
+    for (int number = 2;; ++number) {
+        std::string name = fmt::format("Fornax build {}", number);
+        if (std::none_of(drivers.begin(), drivers.end(),
+                         [&](const Driver& driver) { return driver.name == name; })) {
+            return name;
+        }
+    }
+}
+
 Result<std::vector<Driver>> SelectDrivers(std::vector<Driver> drivers,
                                           const std::vector<std::string>& wanted) {
     if (wanted.empty()) {

@@ -26,6 +26,9 @@ std::vector<std::filesystem::path> CandidateManifests();
 // The short name under which a driver is known, from the name that it reports.
 std::string ShortDriverName(const std::string& reported_name);
 
+// A name for one more build of Fornax beside `drivers`, which has no other driver of that name.
+std::string OtherBuildName(const std::vector<Driver>& drivers);
+
 // Keeps the drivers that `wanted` names: by their name without regard to case, by a part of it, or
 // by their manifest's path. Nothing wanted keeps all. A wanted name that matches none is an error.
 Result<std::vector<Driver>> SelectDrivers(std::vector<Driver> drivers,

@@ -44,6 +44,13 @@ TEST(SelectDrivers, UnknownNameListsWhatIsThere) {
     EXPECT_THAT(selected.error().message, HasSubstr("Fornax, lavapipe"));
 }
 
+TEST(OtherBuildName, IsNewAmongTheDrivers) {
+    std::vector<Driver> drivers = TwoDrivers();
+    EXPECT_EQ(OtherBuildName(drivers), "Fornax build 2");
+    drivers.emplace_back().name = "Fornax build 2";
+    EXPECT_EQ(OtherBuildName(drivers), "Fornax build 3");
+}
+
 TEST(CandidateManifests, FollowsTheLoadersSearchPath) {
     std::string name = ::testing::TempDir() + "fornax_drivers_XXXXXX";
     const fs::path root = mkdtemp(name.data());

@@ -160,9 +160,11 @@ Result<std::vector<Driver>> Runner::FindDrivers() {
         seen.insert(fs::weakly_canonical(*options_.fornax_manifest));
     }
     std::vector<fs::path> candidates = CandidateManifests();
+    std::set<fs::path> named;
     for (const std::string& wanted : options_.drivers) {
         if (fs::is_regular_file(wanted)) {
             candidates.push_back(wanted);
+            named.insert(fs::weakly_canonical(wanted));
         }
     }
     for (const fs::path& manifest : candidates) {
@@ -171,9 +173,19 @@ Result<std::vector<Driver>> Runner::FindDrivers() {
         }
         Announce(fmt::format("looking at {}", manifest.filename().string()));
         Result<Driver> driver = Probe(manifest);
-        // Most manifests of a distribution are for hardware that is not there.
-        if (!driver.ok() || !driver->is_cpu || driver->name == "Fornax") {
+        const bool is_named = named.contains(fs::weakly_canonical(manifest));
+        if (!driver.ok() && is_named) {
+            return Error{driver.error().code,
+                         fmt::format("The driver of {} does not start: {}", manifest.string(),
+                                     driver.error().message)};
+        }
+        // Most manifests of a distribution are for hardware that is not there. What is no CPU
+        // driver, which another build of Fornax is not, is measured by explicit choice only.
+        if (!driver.ok() || (!is_named && (!driver->is_cpu || driver->name == "Fornax"))) {
             continue;
+        }
+        if (driver->name == "Fornax" && !drivers.empty()) {
+            driver->name = OtherBuildName(drivers);
         }
         drivers.push_back(std::move(driver).value());
     }

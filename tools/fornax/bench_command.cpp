@@ -38,6 +38,7 @@ std::string Footer() {
         "  fornax bench --filter 'saxpy|copy' --repetitions 9 --json numbers.json\n"
         "  fornax bench --drivers fornax,lavapipe\n"
         "  fornax bench --drivers fornax,/opt/mesa/share/vulkan/icd.d/lvp_icd.x86_64.json\n"
+        "  fornax bench --drivers fornax,../older/build/release/icd/fornax_icd.x86_64.json\n"
         "  fornax bench --targets native,haswell --threads 1,2",
         names);
 }
