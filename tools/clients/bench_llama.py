@@ -18,6 +18,7 @@ tools/clients/setup.sh brings the programs; models are written to the models fol
     fornax bench llama --drivers plugin,cpu --filter '(pp|tg).*q._K$'    k-quants
     fornax bench llama --drivers fornax,plugin,cpu --filter 270m         a small model of mixed types
     fornax bench llama --drivers plugin,cpu --filter 'token|prompt'     the begin of a process
+    fornax bench llama --drivers fornax,../older/build/release/icd/fornax_icd.x86_64.json    beside another build
 """
 
 import argparse
@@ -270,7 +271,7 @@ def measure(rows: list[Row], drivers: list[str], bench: Bench, repetitions: int)
 def main() -> int:
     parser = argparse.ArgumentParser(prog="fornax bench llama", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--drivers", default=",".join(DRIVERS),
-                        help=f"of {', '.join(DRIVERS)} (separated by commas)")
+                        help=f"of {', '.join(DRIVERS)}, or a Vulkan driver's manifest file (separated by commas)")
     parser.add_argument("--filter", default="", help="rows whose names match this regular expression")
     parser.add_argument("--repetitions", type=int, default=3, help="runs of each; the median counts")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one run")
@@ -281,7 +282,7 @@ def main() -> int:
     options = parser.parse_args()
 
     drivers = options.drivers.split(",")
-    unknown = set(drivers) - set(DRIVERS)
+    unknown = {driver for driver in drivers if driver not in DRIVERS and not Path(driver).is_file()}
     if unknown:
         parser.error(f"There is no driver {', '.join(sorted(unknown))}.")
     rows = [row for row in all_rows() if re.search(options.filter, row.name)]
