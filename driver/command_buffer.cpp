@@ -87,7 +87,9 @@ void CommandBuffer::BindKernel(const ComputeKernel* kernel, const char* name) {
         return;
     }
     kernel_ = kernel;
-    kernel_name_ = name != nullptr && device().timed() ? name : "";
+    if (device().timed()) {
+        kernel_name_ = name != nullptr ? name : "";
+    }
     bindings_changed_ = true;
 }
 
@@ -105,7 +107,7 @@ void CommandBuffer::EndLabel() {
     }
 }
 
-std::shared_ptr<const hal::Executable> CommandBuffer::NamedExecutable() const {
+const std::shared_ptr<const hal::Executable>& CommandBuffer::NamedExecutable() const {
     if (device().timed()) {
         if (!labels_.empty() && !labels_.back().empty()) {
             return kernel_->NamedExecutable(labels_.back());

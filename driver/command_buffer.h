@@ -96,7 +96,7 @@ class CommandBuffer : public DeviceObject {
     bool PrepareHeaps();
     bool PrepareSets();
     // The kernel's, under the name that cost records show.
-    std::shared_ptr<const hal::Executable> NamedExecutable() const;
+    const std::shared_ptr<const hal::Executable>& NamedExecutable() const;
 
     CommandPool* pool_;
     CommandBuffer* previous_ = nullptr;

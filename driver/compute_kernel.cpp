@@ -25,7 +25,7 @@ VkResult ComputeKernel::Init(const Device& device,
     return VK_SUCCESS;
 }
 
-std::shared_ptr<const hal::Executable> ComputeKernel::NamedExecutable(
+const std::shared_ptr<const hal::Executable>& ComputeKernel::NamedExecutable(
     const std::string& name) const {
     std::lock_guard lock(named_mutex_);
     std::shared_ptr<const hal::Executable>& named = named_[name];

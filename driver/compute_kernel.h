@@ -27,8 +27,8 @@ class ComputeKernel {
                   const PipelineLayout& layout);
 
     const std::shared_ptr<const hal::Executable>& executable() const { return executable_; }
-    // The same under another name; one for all who ask for it.
-    std::shared_ptr<const hal::Executable> NamedExecutable(const std::string& name) const;
+    // The same under another name; one for all who ask for it, and kept as long as this.
+    const std::shared_ptr<const hal::Executable>& NamedExecutable(const std::string& name) const;
     // A dispatch must bring this many bytes of push constants, this many sets, and the dynamic
     // offsets of each set one after another.
     uint32_t push_constant_bytes() const { return push_constant_bytes_; }
