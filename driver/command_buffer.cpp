@@ -268,13 +268,13 @@ bool CommandBuffer::PrepareSets() {
     for (uint32_t i = 0; i < set_count; ++i) {
         offset_count += kernel_->dynamic_offset_count(i);
     }
-    auto* addresses =
-        reinterpret_cast<uint64_t*>(builder_.ReserveSideData(set_count * sizeof(uint64_t)));
-    auto* offsets =
-        reinterpret_cast<uint32_t*>(builder_.ReserveSideData(offset_count * sizeof(uint32_t)));
-    if (!addresses || !offsets) {
+    std::byte* place =
+        builder_.ReserveSideData(set_count * sizeof(uint64_t) + offset_count * sizeof(uint32_t));
+    if (!place) {
         return true;  // without memory; the recording's end says so
     }
+    auto* addresses = reinterpret_cast<uint64_t*>(place);
+    auto* offsets = reinterpret_cast<uint32_t*>(place + set_count * sizeof(uint64_t));
     uint32_t* next_offset = offsets;
     for (uint32_t i = 0; i < set_count; ++i) {
         BoundSet& bound = sets_[i];
