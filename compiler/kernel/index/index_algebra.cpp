@@ -310,6 +310,7 @@ IndexTermId IndexAlgebra::ProductOf(IndexTermId a, IndexTermId b) {
         return {};
     }
     std::ranges::sort(product.factors);
+    product.axes |= UnevenIf(product.axes);
     product.range = kernel::Product(term(a).range, term(b).range);
     product.zeros = static_cast<uint8_t>(std::min(63, term(a).zeros + term(b).zeros));
     return Intern(std::move(product));

@@ -34,8 +34,16 @@ enum IndexAxes : uint8_t {
     kWorkgroupZAxis = 8,
     kWorkgroupAxes = 14,
     kIterationAxis = 16,  // of any loop
-    kAllAxes = 31,
+    // Lanes may differ by anything. Without it they differ by what numbers them, times and divided
+    // by constants.
+    kUnevenAxis = 32,
+    kAllAxes = 63,
 };
+
+// For what makes the differences between lanes something else than multiples.
+inline uint8_t UnevenIf(uint8_t axes) {
+    return (axes & kLaneAxis) != 0 ? kUnevenAxis : kNoAxis;
+}
 
 // Both ends belong to it.
 struct IndexRange {
@@ -57,6 +65,7 @@ struct IndexSymbol {
         kBuiltin,    // number: an ir::BuiltinId
         kIteration,  // number: a loop's instruction; how many iterations it has begun before
         kValue,      // number: a value of the kernel, which is not looked into
+        kAssumed,    // number: a value of the kernel, of which no more than its axes is assumed
     };
 
     Kind kind = Kind::kValue;

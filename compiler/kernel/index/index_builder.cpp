@@ -70,7 +70,7 @@ bool IndexBuilder::PushOperands(ir::ValueId value) {
     const ir::Instruction* inst = kernel_.Definition(value);
     if (!inst) {
         const ir::Value& param = kernel_.value(value);
-        if (StepOf(value) || (assumptions_.alike_workgroups && IsOfLoop(param))) {
+        if (StepOf(value) || GrowsAlike(param)) {
             push(kernel_.inst(kernel_.block(param.block).parent).operands[param.index]);
         }
     } else if (!ir::HasProperty(inst->op, ir::kRegions)) {
@@ -90,6 +90,11 @@ IndexExpr IndexBuilder::Compute(ir::ValueId value) {
         expr = algebra_.Reduce(OfInteger(*inst, value), Bits(value));
     }
     return expr.valid() ? expr : Symbol(value);
+}
+
+void IndexBuilder::Assume(ir::ValueId value, uint8_t axes) {
+    known_[value.index] =
+        algebra_.Symbol({.kind = IndexSymbol::Kind::kAssumed, .number = value.index, .axes = axes});
 }
 
 IndexExpr IndexBuilder::Unsigned(ir::ValueId value) {
@@ -151,15 +156,18 @@ IndexExpr IndexBuilder::OfBuiltin(ir::BuiltinId builtin) {
 IndexExpr IndexBuilder::OfParameter(ir::ValueId value) {
     const std::optional<int64_t> step = StepOf(value);
     const ir::Value& param = kernel_.value(value);
-    if (!step && !(assumptions_.alike_workgroups && IsOfLoop(param))) {
+    if (!step && !GrowsAlike(param)) {
         return {};
     }
     const ir::InstId loop = kernel_.block(param.block).parent;
     const IndexExpr start = known_[kernel_.inst(loop).operands[param.index].index];
     if (!step) {
-        return algebra_.Add(start, algebra_.Symbol({.number = value.index,
-                                                    .axes = kLaneAxis | kIterationAxis,
-                                                    .zeros = assumptions_.growth_zeros}));
+        const uint8_t lanes = assumptions_.alike_lanes ? kNoAxis : kLaneAxis | kUnevenAxis;
+        const uint8_t workgroups = assumptions_.alike_workgroups ? kNoAxis : kWorkgroupAxes;
+        const auto axes = static_cast<uint8_t>(kIterationAxis | lanes | workgroups);
+        return algebra_.Add(
+            start, algebra_.Symbol(
+                       {.number = value.index, .axes = axes, .zeros = assumptions_.growth_zeros}));
     }
     const IndexExpr iteration = algebra_.Symbol({.kind = IndexSymbol::Kind::kIteration,
                                                  .number = loop.index,
@@ -170,8 +178,12 @@ IndexExpr IndexBuilder::OfParameter(ir::ValueId value) {
     return algebra_.AddModulo(start, grown, bits);
 }
 
-// An integer that goes from one iteration of a loop to the next.
-bool IndexBuilder::IsOfLoop(const ir::Value& param) const {
+// An integer that goes from one iteration of a loop to the next, and by as much for all that are
+// taken to be alike.
+bool IndexBuilder::GrowsAlike(const ir::Value& param) const {
+    if (!assumptions_.alike_workgroups && !assumptions_.alike_lanes) {
+        return false;
+    }
     const ir::InstId parent = kernel_.block(param.block).parent;
     return parent.valid() && kernel_.inst(parent).op == Op::kLoop && ir::IsInteger(param.type) &&
            kernel_.inst(parent).blocks[0] == param.block;
@@ -446,7 +458,8 @@ uint8_t IndexBuilder::AxesOf(ir::ValueId value, const ir::Instruction* inst) {
         return kAllAxes;
     }
     // What others write may come in between, but for lanes, which read at once.
-    uint8_t axes = reads && !assumptions_.alike_workgroups ? kAllAxes & ~kLaneAxis : kNoAxis;
+    uint8_t axes =
+        reads && !assumptions_.alike_workgroups ? kAllAxes & ~(kLaneAxis | kUnevenAxis) : kNoAxis;
     for (ir::ValueId operand : inst->operands) {
         axes |= algebra_.axes(known_[operand.index]);
     }
@@ -475,6 +488,7 @@ uint32_t IndexBuilder::ZerosOf(const ir::Instruction* inst) {
 IndexExpr IndexBuilder::Symbol(ir::ValueId value) {
     const ir::Instruction* inst = kernel_.Definition(value);
     IndexSymbol symbol{.number = value.index, .axes = AxesOf(value, inst)};
+    symbol.axes |= UnevenIf(symbol.axes);
     if (ir::IsInteger(kernel_.type(value))) {
         auto bound = [&](size_t i) -> uint64_t {
             return static_cast<uint64_t>(RangeOf(inst->operands[i]).high);

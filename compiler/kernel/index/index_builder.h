@@ -26,7 +26,9 @@ struct IndexAssumptions {
     // Workgroups differ only by what they compute from their numbers: loads from one place give one
     // value, and loops that do not count add the same.
     bool alike_workgroups = false;
-    // What such loops add is a multiple of 2^this.
+    // Loops add the same for all lanes.
+    bool alike_lanes = false;
+    // What loops add that do not count is a multiple of 2^this.
     uint8_t growth_zeros = 0;
     // Neighbouring workgroups are as far apart as the first two: remainders by more than 1 do not
     // wrap between them. Their numbers are not round then.
@@ -60,9 +62,16 @@ class IndexBuilder {
     IndexExpr Unsigned(ir::ValueId value);
     // Bounds of the integer, read as unsigned.
     IndexRange UnsignedRange(ir::ValueId value);
+    // What the value depends on.
+    uint8_t Axes(ir::ValueId value) { return algebra_.axes(Of(value)); }
 
     // to - from, as the number nearest to 0 of their type, if it is one for all.
     std::optional<int64_t> Distance(ir::ValueId from, ir::ValueId to);
+    // From here on the value is taken for the expression, or for one that depends on no more than
+    // these axes. What was made of it before stays as it was.
+    void Assume(ir::ValueId value, IndexExpr expr) { known_[value.index] = expr; }
+    void Assume(ir::ValueId value, uint8_t axes);
+
     // What the integer is more by in the next workgroup along x; in the loop's next iteration.
     // Congruent modulo 2^width, invalid if unknown.
     IndexExpr AlongWorkgroupX(ir::ValueId value);
@@ -82,7 +91,7 @@ class IndexBuilder {
     IndexExpr OfInteger(const ir::Instruction& inst, ir::ValueId value);
     IndexExpr OfBuiltin(ir::BuiltinId builtin);
     IndexExpr OfParameter(ir::ValueId value);
-    bool IsOfLoop(const ir::Value& param) const;
+    bool GrowsAlike(const ir::Value& param) const;
     IndexExpr OfDivision(const ir::Instruction& inst, uint32_t bits);
     IndexExpr OfShift(const ir::Instruction& inst, uint32_t bits);
     IndexExpr OfBits(const ir::Instruction& inst, uint32_t bits);

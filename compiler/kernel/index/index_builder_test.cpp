@@ -232,6 +232,41 @@ TEST(IndexBuilder, ResultsOfAConstructDifferByWorkgroupEachForItself) {
     EXPECT_TRUE(differs(values[3]));
 }
 
+// Lanes differ by their numbers, times and divided by constants, or by anything. For hints, loops
+// add the same for all lanes, and a pass may assume more.
+TEST(IndexBuilder, HowLanesDiffer) {
+    const ir::Kernel kernel = Parsed(
+        "%near:i32 = imul %x, %c3 %half:i32 = udiv %near, %c2 %rest:i32 = iadd %half, %n\n"
+        "%far:i32 = imul %x, %n %quotient:i32 = udiv %x, %n %square:i32 = imul %x, %x\n"
+        "%loaded:i32 = load_buffer %b, %near align(4) %shared:i32 = load_buffer %b, %n align(4)\n"
+        "%sum:i32 = iadd %quotient, %n\n"
+        "loop @0 (%i:i32 = %near) {\n"
+        " %done:bool = ult %n, %i if %done { exit @0 } else { yield }\n" +
+        Store("%near, %half, %rest, %far, %quotient, %square, %loaded, %shared, %i, %sum") +
+        " %next:i32 = iadd %i, %loaded\n"
+        " continue @0 %next } continuing (%p:i32) { next %p }");
+    const auto values = StoredValues(kernel);
+    const auto lanes = [](IndexBuilder& index, ir::ValueId value) {
+        const uint8_t axes = index.Axes(value);
+        return (axes & kLaneAxis) == 0 ? "same" : (axes & kUnevenAxis) == 0 ? "near" : "apart";
+    };
+    const auto all = [&](IndexBuilder& index) {
+        std::vector<std::string> kinds;
+        for (ir::ValueId value : values) {
+            kinds.emplace_back(lanes(index, value));
+        }
+        return kinds;
+    };
+    IndexBuilder index(kernel);
+    EXPECT_THAT(all(index), ElementsAre("near", "near", "near", "apart", "apart", "apart", "apart",
+                                        "same", "apart", "apart"));
+    IndexBuilder hints(kernel, {.alike_lanes = true});
+    hints.Assume(values[4], kNoAxis);
+    hints.Assume(values[7], hints.Of(values[2]));
+    EXPECT_THAT(all(hints), ElementsAre("near", "near", "near", "apart", "same", "apart", "apart",
+                                        "near", "near", "same"));
+}
+
 // The first two workgroups along x: a remainder does not wrap, and what other numbers than theirs
 // decide in a branch is the same.
 TEST(IndexBuilder, TheFirstWorkgroups) {

@@ -307,6 +307,7 @@ IndexExpr IndexAlgebra::DividedBy(IndexTerm::Kind kind,
     term.by = by;
     term.divisor = max_if_zero;
     term.axes = sum(a).axes | sum(by).axes;
+    term.axes |= UnevenIf(term.axes);
     term.depth = static_cast<uint8_t>(1 + std::max(sum(a).depth, sum(by).depth));
     WideInteger most = rest ? std::min(range(a).high, divisors.high - 1)
                             : range(a).high / std::max<WideInteger>(1, divisors.low);

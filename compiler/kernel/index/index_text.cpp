@@ -20,6 +20,7 @@ std::string SymbolText(const IndexSymbol& symbol) {
         case IndexSymbol::Kind::kIteration:
             return "iteration@" + std::to_string(symbol.number);
         case IndexSymbol::Kind::kValue:
+        case IndexSymbol::Kind::kAssumed:
             break;
     }
     return "%" + std::to_string(symbol.number);

@@ -10,9 +10,9 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/kernel/index/index_builder.h"
 #include "compiler/kernel/transform/clone.h"
 #include "compiler/kernel/transform/division_forms.h"
-#include "compiler/kernel/transform/lane_kinds.h"
 #include "compiler/kernel/transform/passes.h"
 
 namespace fornax::kernel {
@@ -26,6 +26,14 @@ constexpr size_t kMaxBeforehand = 300;
 // Smaller constant divisors divide the lanes of a vector nearly always.
 constexpr uint64_t kLeastConstantDivisor = 64;
 
+// How the lanes of a vector probably differ, as far as a pass can tell that does not know the
+// vector.
+enum class Lanes : uint8_t {
+    kSame,
+    kNear,   // by little that is known when code is emitted: an index
+    kApart,  // by anything
+};
+
 class Versioner {
   public:
     Versioner(Kernel& kernel, BlockId block)
@@ -34,7 +42,8 @@ class Versioner {
           in_loop_(kernel.block(block).parent.valid() &&
                    kernel.inst(kernel.block(block).parent).op == Op::kLoop),
           place_(kernel.num_insts(), kOutside),
-          kinds_(kernel),
+          index_(kernel, {.alike_lanes = true}),
+          same_as_(kernel.num_values()),
           beforehand_(kernel.num_values()) {}
 
     bool Run() {
@@ -104,8 +113,8 @@ class Versioner {
         if (beforehand_[value.index].valid()) {
             return beforehand_[value.index];
         }
-        if (const ValueId same = kinds_.SameAs(value); same != value) {
-            return beforehand_[value.index] = Beforehand(same);
+        if (same_as_[value.index].valid()) {
+            return beforehand_[value.index] = Beforehand(same_as_[value.index]);
         }
         const InstId id = kernel_.value(value).inst;
         if (!id.valid()) {
@@ -168,6 +177,13 @@ class Versioner {
         }
     }
 
+    Lanes LanesOf(ValueId value) {
+        const uint8_t axes = index_.Axes(value);
+        return (axes & kLaneAxis) == 0     ? Lanes::kSame
+               : (axes & kUnevenAxis) == 0 ? Lanes::kNear
+                                           : Lanes::kApart;
+    }
+
     // --- what is assumed ------------------------------------------------------------------------
 
     void Begin() {
@@ -217,8 +233,8 @@ class Versioner {
             std::swap(less, more);
             or_equal = !or_equal;
         }
-        const Lanes kind = kinds_.Of(less);
-        const Lanes other = kinds_.Of(more);
+        const Lanes kind = LanesOf(less);
+        const Lanes other = LanesOf(more);
         const bool lanes_left = kind == Lanes::kNear && other == Lanes::kSame;
         if (!lanes_left && !(kind == Lanes::kSame && other == Lanes::kNear)) {
             return false;
@@ -242,9 +258,9 @@ class Versioner {
     }
 
     bool Assume(const Division& division) {
-        const Lanes kind = kinds_.Of(division.dividend);
+        const Lanes kind = LanesOf(division.dividend);
         uint64_t divisor_bits = 0;
-        if (kind == Lanes::kApart || kinds_.Of(division.divisor) != Lanes::kSame) {
+        if (kind == Lanes::kApart || LanesOf(division.divisor) != Lanes::kSame) {
             return false;
         }
         const bool constant = kernel_.IsConst(division.divisor, &divisor_bits);
@@ -279,8 +295,8 @@ class Versioner {
             result = remainder ? Make(Op::kISub, type, {dividend, whole}) : quotient;
             ++divisions_;
         }
-        kinds_.Set(division.result,
-                   remainder && kind == Lanes::kNear ? Lanes::kNear : Lanes::kSame);
+        index_.Assume(division.result,
+                      remainder && kind == Lanes::kNear ? kLaneAxis : kNoAxis);
         beforehand_[division.result.index] = result;
         replaced_.emplace_back(division.result, result);
         return true;
@@ -295,7 +311,7 @@ class Versioner {
     // half, a sum, a shift, as quotients are computed by the inverse of a divisor.
     std::optional<Ends> Rising(ValueId value) {
         const Type type = kernel_.type(value);
-        const Lanes kind = kinds_.Of(value);
+        const Lanes kind = LanesOf(value);
         if (kind != Lanes::kApart) {
             const ValueId before = Beforehand(value);
             if (!before.valid() || kind == Lanes::kSame) {
@@ -311,7 +327,7 @@ class Versioner {
         }
         const Instruction inst = *found;
         const bool by_same =
-            inst.operands.size() == 2 && kinds_.Of(inst.operands[1]) == Lanes::kSame;
+            inst.operands.size() == 2 && LanesOf(inst.operands[1]) == Lanes::kSame;
         const bool grows = inst.op == Op::kIAdd || inst.op == Op::kZExt ||
                            (by_same && (inst.op == Op::kLShr || inst.op == Op::kUDiv)) ||
                            (by_same && inst.op == Op::kUMulExtended && inst.results[1] == value);
@@ -356,7 +372,7 @@ class Versioner {
             return false;
         }
         Ask(Make(Op::kIEq, Type::kBool, {ends->low, ends->high}));
-        kinds_.Set(value, Lanes::kSame);
+        index_.Assume(value, kNoAxis);
         beforehand_[value.index] = ends->low;
         replaced_.emplace_back(value, ends->low);
         ++divisions_;
@@ -372,7 +388,7 @@ class Versioner {
             End(Assume(*division));
         } else if (kernel_.inst(id).op == Op::kLShr) {
             const ValueId result = kernel_.inst(id).results[0];
-            if (kinds_.Of(result) != Lanes::kApart) {
+            if (LanesOf(result) != Lanes::kApart) {
                 return;
             }
             Begin();
@@ -439,7 +455,8 @@ class Versioner {
             return;
         }
         for (size_t i = 0; i < results.size(); ++i) {
-            kinds_.SetSame(results[i], last.operands[i]);
+            same_as_[results[i].index] = last.operands[i];
+            index_.Assume(results[i], index_.Of(last.operands[i]));
         }
     }
 
@@ -529,7 +546,8 @@ class Versioner {
     const BlockId block_;
     const bool in_loop_;           // the block is that of a loop
     std::vector<uint32_t> place_;  // by instruction: where in the block it lies
-    LaneKinds kinds_;
+    IndexBuilder index_;
+    std::vector<ValueId> same_as_;     // by value: what a construct's result is taken to be
     std::vector<ValueId> beforehand_;  // by value: what it is in the specialization
     uint32_t at_ = 0;                  // where the walk is
     uint32_t start_ = kOutside;        // where the two forms begin
