@@ -20,7 +20,6 @@
 #include "compiler/kernel/ir/condition_parts.h"
 #include "compiler/kernel/transform/clone.h"
 #include "compiler/kernel/transform/passes.h"
-#include "compiler/kernel/transform/structure.h"
 
 namespace fornax::kernel {
 
@@ -33,7 +32,6 @@ constexpr size_t kMostElements = 16;      // of a joined load
 constexpr size_t kMostOpen = 64;          // branches that may be joined with one another
 constexpr int64_t kFarthest = 64;         // bytes from the first element
 constexpr size_t kMostGroups = 64;        // of a kernel
-constexpr size_t kMostLooks = 256;        // at what a condition is made of
 
 // A branch that loads on one side and does nothing but compute on both.
 struct Guarded {
@@ -49,7 +47,7 @@ struct Group {
 
 class Joiner {
   public:
-    explicit Joiner(Kernel& kernel) : kernel_(kernel), structure_(kernel), index_(kernel) {}
+    explicit Joiner(Kernel& kernel) : kernel_(kernel), index_(kernel, {.alike_lanes = true}) {}
 
     bool Run() {
         Find(kernel_.body);
@@ -219,8 +217,9 @@ class Joiner {
         });
     }
 
-    // What the conditions do not share depends on the invocation.
-    bool DifferInWorkgroup(const Group& group) const {
+    // What the conditions do not share depends on the invocation. An assumption on which nothing
+    // but speed depends.
+    bool DifferInWorkgroup(const Group& group) {
         std::vector<std::set<ValueId>> parts;
         std::set<ValueId> all;
         for (const Guarded& member : group.members) {
@@ -229,8 +228,7 @@ class Joiner {
             all.insert(parts.back().begin(), parts.back().end());
         }
         return std::ranges::any_of(all, [&](ValueId part) {
-            std::set<ValueId> seen;
-            return DependsOnInvocation(part, seen) &&
+            return (index_.Axes(part) & kLaneAxis) != 0 &&
                    std::ranges::any_of(parts, [&](const auto& of) { return !of.contains(part); });
         });
     }
@@ -238,40 +236,6 @@ class Joiner {
     void AddParts(ValueId condition, std::set<ValueId>& parts) const {
         const std::vector<ValueId> found = PartsOfCondition(kernel_, condition);
         parts.insert(found.begin(), found.end());
-    }
-
-    // An assumption on which nothing but speed depends.
-    bool DependsOnInvocation(ValueId id, std::set<ValueId>& seen) const {
-        if (!seen.insert(id).second) {
-            return false;
-        }
-        if (seen.size() > kMostLooks) {
-            return true;
-        }
-        const auto depends = [&](ValueId value) { return DependsOnInvocation(value, seen); };
-        const Value& value = kernel_.value(id);
-        if (!value.inst.valid()) {
-            // A loop gives it what it begins with, and what its iterations lead to.
-            const InstId loop = kernel_.block(value.block).parent;
-            const std::vector<BlockId>& blocks = kernel_.inst(loop).blocks;
-            if (value.block != blocks[0]) {
-                return std::ranges::any_of(structure_.Continues(loop), [&](InstId id) {
-                    return depends(kernel_.inst(id).operands[value.index]);
-                });
-            }
-            const Instruction& next = kernel_.inst(kernel_.block(blocks[1]).insts.back());
-            return depends(kernel_.inst(loop).operands[value.index]) ||
-                   (next.op == Op::kNext && depends(next.operands[value.index]));
-        }
-        const Instruction& inst = kernel_.inst(value.inst);
-        if (inst.op == Op::kBuiltin) {
-            return inst.imm >= static_cast<uint64_t>(BuiltinId::kLocalIdX) &&
-                   inst.imm != static_cast<uint64_t>(BuiltinId::kNumSubgroups) &&
-                   inst.imm != static_cast<uint64_t>(BuiltinId::kSubgroupSize);
-        }
-        const bool reads = inst.op == Op::kLoadBuffer;
-        return (!HasProperty(inst.op, kPure) && !reads) ||
-               std::ranges::any_of(inst.operands, depends);
     }
 
     // What of the block's instructions before `end`, if it is valid, follows from the results of
@@ -473,8 +437,7 @@ class Joiner {
     }
 
     Kernel& kernel_;
-    const Structure structure_;  // before anything changes
-    IndexBuilder index_;
+    IndexBuilder index_;  // before anything changes
     std::vector<Group> groups_;
     std::vector<ValueId> map_;
 };
