@@ -7,7 +7,9 @@
 // question before the loop; a copy of what follows runs where the answer is no.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/transform/clone.h"
 #include "compiler/kernel/transform/passes.h"
 #include "compiler/kernel/transform/structure.h"
@@ -128,21 +130,10 @@ class Bypasser {
         return may && found;
     }
 
-    ValueId Make(std::vector<InstId>& made,
-                 Op op,
-                 Type type,
-                 std::initializer_list<ValueId> operands,
-                 uint64_t imm = 0) {
-        const InstId id = kernel_.NewInst(op, {operands.begin(), operands.size()}, {&type, 1});
-        kernel_.inst(id).imm = imm;
-        made.push_back(id);
-        return kernel_.inst(id).results[0];
-    }
-
     void Bypass(InstId id, const Entry& entry, BlockId block) {
-        const std::vector<InstId> insts = kernel_.block(block).insts;
-        const InstId terminator = insts.back();
+        const std::vector<InstId>& insts = kernel_.block(block).insts;
         const auto place = static_cast<size_t>(std::ranges::find(insts, id) - insts.begin());
+        std::vector<InstId> rest = TakeEnd(kernel_, block, place);
 
         // The first test, before the loop.
         const Instruction loop = kernel_.inst(id);
@@ -152,64 +143,22 @@ class Bypasser {
         for (size_t i = 0; i < params.size(); ++i) {
             cloner.MapValue(params[i], loop.operands[i]);
         }
-        std::vector<InstId> made;
         for (size_t i = 0; i < entry.test; ++i) {
-            made.push_back(cloner.Clone(body[i]));
+            cloner.CloneOne(body[i], block);
         }
+        Builder builder(kernel_, block);
         ValueId enters = cloner.Value(kernel_.inst(body[entry.test]).operands[0]);
         if (!entry.enters_if) {
-            enters = Make(made, Op::kNot, Type::kBool, {enters});
+            enters = builder.Emit(Op::kNot, Type::kBool, {enters});
         }
-        const ValueId lanes = Make(made, Op::kSubgroupBallot, Type::kI64, {enters});
-        const ValueId zero = Make(made, Op::kConst, Type::kI64, {});
-        const ValueId some = Make(made, Op::kINe, Type::kBool, {lanes, zero});
-
-        // What the terminator takes from the loop or from what follows it.
-        std::vector<bool> inside(kernel_.num_values());
-        for (size_t i = place; i < insts.size(); ++i) {
-            for (ValueId result : kernel_.inst(insts[i]).results) {
-                inside[result.index] = true;
-            }
-        }
-        std::vector<ValueId> given;
-        std::vector<Type> types;
-        for (ValueId operand : kernel_.inst(terminator).operands) {
-            if (inside[operand.index] && std::ranges::find(given, operand) == given.end()) {
-                given.push_back(operand);
-                types.push_back(kernel_.type(operand));
-            }
-        }
-
-        const InstId branch = kernel_.NewInst(Op::kIf, {&some, 1}, types);
-        const BlockId through = kernel_.NewBlock(branch);
-        const BlockId past = kernel_.NewBlock(branch);
-        kernel_.inst(branch).blocks = {through, past};
-        std::vector<InstId> rest(insts.begin() + static_cast<ptrdiff_t>(place), insts.end() - 1);
-        rest.push_back(kernel_.NewInst(Op::kYield, given, {}));
-        kernel_.block(through).insts = std::move(rest);
+        const ValueId lanes = builder.Emit(Op::kSubgroupBallot, Type::kI64, {enters});
+        const ValueId zero = builder.Const(Type::kI64, 0);
+        const ValueId some = builder.Emit(Op::kINe, Type::kBool, {lanes, zero});
         for (size_t i = 0; i < loop.results.size(); ++i) {
             cloner.MapValue(loop.results[i], cloner.Value(kernel_.inst(entry.exit).operands[i]));
         }
-        for (size_t i = place + 1; i + 1 < insts.size(); ++i) {
-            cloner.CloneOne(insts[i], past);
-        }
-        std::vector<ValueId> yielded;
-        for (ValueId value : given) {
-            yielded.push_back(cloner.Value(value));
-        }
-        kernel_.block(past).insts.push_back(kernel_.NewInst(Op::kYield, yielded, {}));
-
-        for (ValueId& operand : kernel_.inst(terminator).operands) {
-            const auto found = std::ranges::find(given, operand);
-            if (found != given.end()) {
-                operand = kernel_.inst(branch).results[static_cast<size_t>(found - given.begin())];
-            }
-        }
-        std::vector<InstId>& now = kernel_.block(block).insts;
-        now.assign(insts.begin(), insts.begin() + static_cast<ptrdiff_t>(place));
-        now.insert(now.end(), made.begin(), made.end());
-        now.push_back(branch);
-        now.push_back(terminator);
+        AppendForms(kernel_, block, std::move(rest),
+                    {.condition = some, .copy_if = false, .copied_from = 1}, cloner);
     }
 
     Kernel& kernel_;

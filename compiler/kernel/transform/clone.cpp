@@ -72,4 +72,60 @@ InstId Cloner::Clone(InstId id) {
     return copy_id;
 }
 
+std::vector<InstId> TakeEnd(Kernel& kernel, BlockId block, size_t at) {
+    std::vector<InstId>& insts = kernel.block(block).insts;
+    std::vector<InstId> end(insts.begin() + static_cast<ptrdiff_t>(at), insts.end());
+    insts.resize(at);
+    return end;
+}
+
+InstId AppendForms(Kernel& kernel,
+                   BlockId block,
+                   std::vector<InstId> end,
+                   const SecondForm& form,
+                   Cloner& cloner) {
+    const InstId terminator = end.back();
+    end.pop_back();
+    std::vector<bool> inside(kernel.num_values());
+    for (InstId id : end) {
+        for (ValueId result : kernel.inst(id).results) {
+            inside[result.index] = true;
+        }
+    }
+    std::vector<ValueId> given;
+    std::vector<Type> types;
+    for (ValueId operand : kernel.inst(terminator).operands) {
+        if (inside[operand.index] && std::ranges::find(given, operand) == given.end()) {
+            given.push_back(operand);
+            types.push_back(kernel.type(operand));
+        }
+    }
+
+    const InstId branch = kernel.NewInst(Op::kIf, {&form.condition, 1}, types);
+    const BlockId yes = kernel.NewBlock(branch);
+    const BlockId no = kernel.NewBlock(branch);
+    kernel.inst(branch).blocks = {yes, no};
+    const BlockId copy = form.copy_if ? yes : no;
+    for (size_t i = form.copied_from; i < end.size(); ++i) {
+        cloner.CloneOne(end[i], copy);
+    }
+    std::vector<ValueId> copied;
+    for (ValueId value : given) {
+        copied.push_back(cloner.Value(value));
+    }
+    kernel.block(copy).insts.push_back(kernel.NewInst(Op::kYield, copied, {}));
+    end.push_back(kernel.NewInst(Op::kYield, given, {}));
+    kernel.block(form.copy_if ? no : yes).insts = std::move(end);
+
+    for (ValueId& operand : kernel.inst(terminator).operands) {
+        const auto found = std::ranges::find(given, operand);
+        if (found != given.end()) {
+            operand = kernel.inst(branch).results[static_cast<size_t>(found - given.begin())];
+        }
+    }
+    std::vector<InstId>& insts = kernel.block(block).insts;
+    insts.insert(insts.end(), {branch, terminator});
+    return branch;
+}
+
 }  // namespace fornax::kernel

@@ -64,4 +64,22 @@ class Cloner {
     std::vector<LoopTargets> loops_;
 };
 
+// How the end of a block gets a second form.
+struct SecondForm {
+    ir::ValueId condition;
+    bool copy_if = true;     // the copy is for when the condition is this
+    size_t copied_from = 0;  // instructions before this one are not in the copy
+};
+
+// Takes the instructions from `at` on away from a block.
+std::vector<ir::InstId> TakeEnd(ir::Kernel& kernel, ir::BlockId block, size_t at);
+
+// Appends to the block a branch between `end`, which was taken away, and a copy of it, and then the
+// terminator, which takes from the branch what it took from `end`. Gives the branch.
+ir::InstId AppendForms(ir::Kernel& kernel,
+                       ir::BlockId block,
+                       std::vector<ir::InstId> end,
+                       const SecondForm& form,
+                       Cloner& cloner);
+
 }  // namespace fornax::kernel

@@ -67,7 +67,7 @@ class Versioner {
         if (size > kMaxCopiedInstructions) {
             return false;
         }
-        Split(insts);
+        Split();
         return true;
     }
 
@@ -474,64 +474,28 @@ class Versioner {
 
     // --- the two forms --------------------------------------------------------------------------
 
-    void Split(const std::vector<InstId>& insts) {
-        const InstId terminator = insts.back();
-        const std::vector<InstId> region(insts.begin() + start_, insts.end() - 1);
-        std::vector<ValueId> given;  // what the terminator takes from the region
-        for (ValueId operand : kernel_.inst(terminator).operands) {
-            const InstId id = kernel_.value(operand).inst;
-            if (id.valid() && place_[id.index] != kOutside && place_[id.index] >= start_ &&
-                std::ranges::find(given, operand) == given.end()) {
-                given.push_back(operand);
-            }
-        }
+    void Split() {
+        std::vector<InstId> end = TakeEnd(kernel_, block_, start_);
         ValueId all = asked_[0];
         for (size_t i = 1; i < asked_.size(); ++i) {
             all = Make(Op::kAnd, Type::kBool, {all, asked_[i]});
         }
-        std::vector<Type> types;
-        for (ValueId value : given) {
-            types.push_back(kernel_.type(value));
-        }
-        const InstId branch = kernel_.NewInst(Op::kIf, {&all, 1}, types);
-        const BlockId even = kernel_.NewBlock(branch);
-        const BlockId other = kernel_.NewBlock(branch);
-        kernel_.inst(branch).blocks = {even, other};
-
+        std::vector<InstId>& insts = kernel_.block(block_).insts;
+        insts.insert(insts.end(), made_.begin(), made_.end());
         Cloner cloner(kernel_);
-        for (InstId id : region) {
-            cloner.CloneOne(id, even);
-        }
-        std::vector<ValueId> yielded;
-        for (ValueId value : given) {
-            yielded.push_back(cloner.Value(value));
-        }
+        const InstId branch =
+            AppendForms(kernel_, block_, std::move(end), {.condition = all}, cloner);
+        std::vector<InstId>& even = kernel_.block(kernel_.inst(branch).blocks[0]).insts;
         for (const auto& [guard, holds] : guards_) {
             const InstId known = kernel_.NewInst(Op::kConst, {}, kBool);
             kernel_.inst(known).imm = holds ? 1 : 0;
-            kernel_.block(even).insts.insert(kernel_.block(even).insts.begin(), known);
+            even.insert(even.begin(), known);
             kernel_.inst(cloner.Construct(guard)).operands[0] = kernel_.inst(known).results[0];
         }
-        kernel_.block(even).insts.push_back(kernel_.NewInst(Op::kYield, yielded, {}));
-        kernel_.block(other).insts = region;
-        kernel_.block(other).insts.push_back(kernel_.NewInst(Op::kYield, given, {}));
-
         std::vector<ValueId> map(kernel_.num_values());
         for (const auto& [from, to] : replaced_) {
             map[cloner.Value(from).index] = to;
         }
-        std::vector<ValueId>& operands = kernel_.inst(terminator).operands;
-        for (ValueId& operand : operands) {
-            const auto found = std::ranges::find(given, operand);
-            if (found != given.end()) {
-                operand = kernel_.inst(branch).results[static_cast<size_t>(found - given.begin())];
-            }
-        }
-        std::vector<InstId>& now = kernel_.block(block_).insts;
-        now.assign(insts.begin(), insts.begin() + start_);
-        now.insert(now.end(), made_.begin(), made_.end());
-        now.push_back(branch);
-        now.push_back(terminator);
         kernel_.ReplaceUses(map);
     }
 

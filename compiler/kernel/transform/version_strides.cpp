@@ -5,7 +5,6 @@
 // become one load if that is known. What follows the numbers in the kernel's body stands there a
 // second time, for when they are 1.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -174,12 +173,7 @@ class StrideVersion {
     }
 
     void Rewrite() {
-        const uint32_t from = Position();
-        std::vector<InstId> rest(kernel_.block(kernel_.body).insts.begin() + from,
-                                 kernel_.block(kernel_.body).insts.end());
-        const InstId end = rest.back();
-        rest.pop_back();
-        kernel_.block(kernel_.body).insts.resize(from);
+        std::vector<InstId> rest = TakeEnd(kernel_, kernel_.body, Position());
         Builder builder(kernel_, kernel_.body);
         builder.SetOrigin(kernel_.inst(kernel_.value(*strides_.begin()).inst).origin);
         Cloner cloner(kernel_);
@@ -190,17 +184,7 @@ class StrideVersion {
             all = all.valid() ? builder.Emit(Op::kAnd, Type::kBool, {all, is_one}) : is_one;
             cloner.MapValue(stride, one);
         }
-        const InstId branch = builder.Append(Op::kIf, std::array{all}, {});
-        const BlockId usual = kernel_.NewBlock(branch);
-        const BlockId other = kernel_.NewBlock(branch);
-        kernel_.inst(branch).blocks = {usual, other};
-        for (InstId id : rest) {
-            cloner.CloneOne(id, usual);
-        }
-        Builder(kernel_, usual).Append(Op::kYield, {}, {});
-        kernel_.block(other).insts = rest;
-        Builder(kernel_, other).Append(Op::kYield, {}, {});
-        kernel_.block(kernel_.body).insts.push_back(end);
+        AppendForms(kernel_, kernel_.body, std::move(rest), {.condition = all}, cloner);
     }
 
     Kernel& kernel_;
