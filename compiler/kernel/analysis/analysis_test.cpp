@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/analysis/address_values.h"
-#include "compiler/kernel/analysis/invocation_values.h"
+#include "compiler/kernel/analysis/known_values.h"
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/reread_buffers.h"
 #include "compiler/kernel/analysis/streams.h"
@@ -12,13 +12,13 @@
 namespace fornax::kernel {
 namespace {
 
-TEST(InvocationValues, FollowFromTheIndex) {
+TEST(KnownValues, FollowFromTheIndex) {
     const ir::Kernel kernel =
         TestKernel("%a:i32 = imul %i, %eight\n%b:i32 = iadd %a, %four\n%c:i32 = iadd %a, %n\n" +
                    Stores({"b", "c"}));
     const std::vector<ir::ValueId> stored = StoredValues(kernel);
     ASSERT_EQ(stored.size(), 2u);
-    InvocationValues values(kernel);
+    KnownValues values(kernel);
     for (const uint32_t index : {0u, 1u, 63u}) {
         values.Begin(index);
         EXPECT_EQ(values.Evaluate(stored[0]), 8 * index + 4);

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "compiler/kernel/analysis/invocation_values.h"
+#include "compiler/kernel/analysis/known_values.h"
 #include "compiler/kernel/ir/matrix.h"
 
 namespace fornax::kernel {
@@ -62,7 +62,7 @@ class Finder {
         if (candidates_.empty()) {
             return;
         }
-        InvocationValues invocation(kernel_);
+        KnownValues invocation(kernel_);
         written_.assign(kernel_.shared_bytes, false);
         for (uint32_t i = 0; i < invocations_; ++i) {
             invocation.Begin(i);
@@ -79,7 +79,7 @@ class Finder {
         Keep(number);
     }
     // Marks what the segment writes to workgroup memory; false if that is not known.
-    bool VisitStores(InvocationValues& invocation) {
+    bool VisitStores(KnownValues& invocation) {
         for (ir::InstId id : stores_) {
             const ir::Instruction& store = kernel_.inst(id);
             const auto offset = invocation.Evaluate(store.operands[0]);
@@ -201,7 +201,7 @@ class Finder {
     }
 
     // Whether the lane's elements are where they belong, counted from the first lane's first.
-    bool VisitInvocation(InvocationValues& invocation, uint32_t index, Candidate& candidate) const {
+    bool VisitInvocation(KnownValues& invocation, uint32_t index, Candidate& candidate) const {
         Factor& factor = candidate.factor;
         const uint32_t lanes = kernel_.subgroup_size;
         const uint32_t lane = index % lanes;

@@ -12,7 +12,7 @@
 #include <map>
 #include <optional>
 
-#include "compiler/kernel/analysis/invocation_values.h"
+#include "compiler/kernel/analysis/known_values.h"
 #include "compiler/kernel/analysis/matrix_places.h"
 #include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/ir/matrix.h"
@@ -213,7 +213,7 @@ class Joiner {
 
     bool ReadsOwn(Plan& plan) {
         std::vector<bool> written(kernel_.shared_bytes);
-        InvocationValues values(kernel_);
+        KnownValues values(kernel_);
         const auto& size = kernel_.workgroup_size;
         for (const bool reads : {false, true}) {
             for (uint32_t i = 0; i < size[0] * size[1] * size[2]; ++i) {

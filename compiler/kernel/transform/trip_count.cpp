@@ -3,7 +3,6 @@
 #include "compiler/kernel/transform/trip_count.h"
 
 #include <algorithm>
-#include <array>
 
 #include "compiler/kernel/ir/evaluate.h"
 
@@ -13,7 +12,6 @@ using namespace ir;
 
 namespace {
 
-constexpr uint32_t kMaxExpressionDepth = 16;
 constexpr uint32_t kMaxIndexDepth = 8;  // every path is followed
 
 }  // namespace
@@ -71,62 +69,17 @@ void TripCounter::FindOnlyContinue(InstId loop) {
     tests_.push_back({inst.operands[0], inst.blocks[0] != side});
 }
 
-std::optional<uint64_t> TripCounter::Evaluate(ValueId value, uint32_t depth) {
-    uint64_t bits = 0;
-    if (kernel_.IsConst(value, &bits)) {
-        return bits;
-    }
-    uint64_t& stamp = stamps_[value.index];
-    if (stamp >> 1 != iteration_) {
-        std::optional<uint64_t> result = EvaluateOnce(value, depth);
-        stamps_[value.index] = iteration_ << 1 | result.has_value();
-        bits_[value.index] = result.value_or(0);
-    }
-    if ((stamps_[value.index] & 1) == 0) {
-        return std::nullopt;
-    }
-    return bits_[value.index];
-}
-
-std::optional<uint64_t> TripCounter::EvaluateOnce(ValueId value, uint32_t depth) {
-    if (depth > kMaxExpressionDepth) {
-        return std::nullopt;
-    }
-    const Value& definition = kernel_.value(value);
-    if (!definition.inst.valid()) {
-        // A parameter of the continuing block: what all continues agree on. The body's own are
-        // stamped when an iteration begins.
-        const Instruction& loop = kernel_.inst(loop_);
-        if (definition.block != loop.blocks[1]) {
+// A parameter of the continuing block is what all continues agree on.
+std::optional<uint64_t> TripCounter::Common(InstId loop, size_t param) {
+    std::optional<uint64_t> common;
+    for (InstId edge : structure_.Continues(loop)) {
+        const auto bits = values_.Evaluate(kernel_.inst(edge).operands[param]);
+        if (!bits || (common && *common != *bits)) {
             return std::nullopt;
         }
-        std::optional<uint64_t> common;
-        for (InstId edge : structure_.Continues(loop_)) {
-            auto bits = Evaluate(kernel_.inst(edge).operands[definition.index], depth + 1);
-            if (!bits || (common && *common != *bits)) {
-                return std::nullopt;
-            }
-            common = bits;
-        }
-        return common;
+        common = bits;
     }
-    const Instruction& inst = kernel_.inst(definition.inst);
-    if (!IsExact(kernel_, inst) || inst.operands.size() > 4 || inst.results.size() > 2) {
-        return std::nullopt;
-    }
-    std::array<uint64_t, 4> in = {};
-    for (size_t i = 0; i < inst.operands.size(); ++i) {
-        auto bits = Evaluate(inst.operands[i], depth + 1);
-        if (!bits) {
-            return std::nullopt;
-        }
-        in[i] = *bits;
-    }
-    std::array<uint64_t, 2> out = {};
-    if (!ir::Evaluate(kernel_, inst, {in.data(), inst.operands.size()}, out)) {
-        return std::nullopt;
-    }
-    return out[definition.index];
+    return common;
 }
 
 std::optional<uint32_t> TripCounter::Count(InstId loop_id, uint32_t limit) {
@@ -134,10 +87,10 @@ std::optional<uint32_t> TripCounter::Count(InstId loop_id, uint32_t limit) {
     if (tests_.empty()) {
         return std::nullopt;
     }
-    loop_ = loop_id;
     const Instruction& loop = kernel_.inst(loop_id);
     const Instruction& next = kernel_.inst(structure_.Next(loop_id));
     const auto& params = kernel_.block(loop.blocks[0]).params;
+    const auto& continuing = kernel_.block(loop.blocks[1]).params;
     std::vector<std::optional<uint64_t>> values(params.size());
     for (size_t i = 0; i < params.size(); ++i) {
         uint64_t bits = 0;
@@ -146,14 +99,16 @@ std::optional<uint32_t> TripCounter::Count(InstId loop_id, uint32_t limit) {
         }
     }
     for (uint32_t trips = 1; trips <= limit; ++trips) {
-        ++iteration_;
+        values_.Begin();
         for (size_t i = 0; i < params.size(); ++i) {
-            stamps_[params[i].index] = iteration_ << 1 | values[i].has_value();
-            bits_[params[i].index] = values[i].value_or(0);
+            values_.Set(params[i], values[i]);
+        }
+        for (size_t i = 0; i < continuing.size(); ++i) {
+            values_.Set(continuing[i], Common(loop_id, i));
         }
         bool any_known = false;
         for (const Test& test : tests_) {
-            auto bits = Evaluate(test.condition, 0);
+            auto bits = values_.Evaluate(test.condition);
             any_known |= bits.has_value();
             if (bits && (*bits != 0) == test.exits_if) {
                 return trips;
@@ -163,7 +118,7 @@ std::optional<uint32_t> TripCounter::Count(InstId loop_id, uint32_t limit) {
             return std::nullopt;
         }
         for (size_t i = 0; i < params.size(); ++i) {
-            values[i] = Evaluate(next.operands[i], 0);
+            values[i] = values_.Evaluate(next.operands[i]);
         }
     }
     return std::nullopt;

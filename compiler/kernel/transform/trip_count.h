@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/kernel/analysis/known_values.h"
 #include "compiler/kernel/transform/structure.h"
 
 namespace fornax::kernel {
@@ -11,10 +12,7 @@ namespace fornax::kernel {
 class TripCounter {
   public:
     TripCounter(const ir::Kernel& kernel, const Structure& structure)
-        : kernel_(kernel),
-          structure_(structure),
-          stamps_(kernel.num_values()),
-          bits_(kernel.num_values()) {}
+        : kernel_(kernel), structure_(structure), values_(kernel) {}
 
     // The number of iterations that are begun, the one that ends the loop included: found by
     // running the known part of the loop (parameters with constant initial values, and what
@@ -33,19 +31,13 @@ class TripCounter {
     void FindTests(ir::InstId loop);
     void FindOnlyContinue(ir::InstId loop);
     void FindTestsIn(ir::InstId loop, ir::BlockId block, uint32_t end);
-    std::optional<uint64_t> Evaluate(ir::ValueId value, uint32_t depth);
-    std::optional<uint64_t> EvaluateOnce(ir::ValueId value, uint32_t depth);
+    std::optional<uint64_t> Common(ir::InstId loop, size_t param);
     bool DependsOn(ir::InstId loop, ir::ValueId value, uint32_t depth, bool* on_loop) const;
 
     const ir::Kernel& kernel_;
     const Structure& structure_;
     std::vector<Test> tests_;
-    // Values that are known in the current iteration: where the stamp is its number (twice that,
-    // plus one if the value is known).
-    std::vector<uint64_t> stamps_;
-    std::vector<uint64_t> bits_;
-    uint64_t iteration_ = 0;  // over all loops, so that stamps never need clearing
-    ir::InstId loop_;
+    KnownValues values_;  // of the current iteration
 };
 
 }  // namespace fornax::kernel
