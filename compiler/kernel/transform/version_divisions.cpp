@@ -295,8 +295,7 @@ class Versioner {
             result = remainder ? Make(Op::kISub, type, {dividend, whole}) : quotient;
             ++divisions_;
         }
-        index_.Assume(division.result,
-                      remainder && kind == Lanes::kNear ? kLaneAxis : kNoAxis);
+        index_.Assume(division.result, remainder && kind == Lanes::kNear ? kLaneAxis : kNoAxis);
         beforehand_[division.result.index] = result;
         replaced_.emplace_back(division.result, result);
         return true;
@@ -306,6 +305,16 @@ class Versioner {
         ValueId low;
         ValueId high;
     };
+
+    // A shift by a constant is like what it shifts. Most take apart what was loaded.
+    bool MayRise(const Instruction& shift) const {
+        const Instruction* shifted = kernel_.Definition(shift.operands[0]);
+        return !kernel_.IsConst(shift.operands[1]) || (shifted && Grows(shifted->op));
+    }
+    static bool Grows(Op op) {
+        return op == Op::kIAdd || op == Op::kZExt || op == Op::kLShr || op == Op::kUDiv ||
+               op == Op::kUMulExtended;
+    }
 
     // What lies between two values for all lanes, because it grows with an index: a product's upper
     // half, a sum, a shift, as quotients are computed by the inverse of a divisor.
@@ -326,12 +335,9 @@ class Versioner {
             return {};
         }
         const Instruction inst = *found;
-        const bool by_same =
-            inst.operands.size() == 2 && LanesOf(inst.operands[1]) == Lanes::kSame;
-        const bool grows = inst.op == Op::kIAdd || inst.op == Op::kZExt ||
-                           (by_same && (inst.op == Op::kLShr || inst.op == Op::kUDiv)) ||
-                           (by_same && inst.op == Op::kUMulExtended && inst.results[1] == value);
-        if (!grows) {
+        const bool by_any = inst.op == Op::kIAdd || inst.op == Op::kZExt;
+        if (!Grows(inst.op) || inst.results.back() != value ||
+            (!by_any && LanesOf(inst.operands[1]) != Lanes::kSame)) {
             return {};
         }
         std::vector<ValueId> low;
@@ -388,7 +394,7 @@ class Versioner {
             End(Assume(*division));
         } else if (kernel_.inst(id).op == Op::kLShr) {
             const ValueId result = kernel_.inst(id).results[0];
-            if (LanesOf(result) != Lanes::kApart) {
+            if (!MayRise(kernel_.inst(id)) || LanesOf(result) != Lanes::kApart) {
                 return;
             }
             Begin();
@@ -526,19 +532,6 @@ class Versioner {
     std::vector<BlockId> not_taken_;
 };
 
-bool VisitBlock(Kernel& kernel, BlockId block) {
-    if (Versioner(kernel, block).Run()) {
-        return true;
-    }
-    bool any = false;
-    for (InstId id : std::vector(kernel.block(block).insts)) {
-        for (BlockId inner : std::vector(kernel.inst(id).blocks)) {
-            any |= VisitBlock(kernel, inner);
-        }
-    }
-    return any;
-}
-
 bool HasBarrier(const Kernel& kernel, BlockId block) {
     return std::ranges::any_of(kernel.block(block).insts, [&](InstId id) {
         const Instruction& inst = kernel.inst(id);
@@ -559,14 +552,27 @@ bool HasDivision(const Kernel& kernel, BlockId block) {
     });
 }
 
+bool VisitBlock(Kernel& kernel, BlockId block) {
+    if (!HasDivision(kernel, block)) {
+        return false;
+    }
+    if (Versioner(kernel, block).Run()) {
+        return true;
+    }
+    bool any = false;
+    for (InstId id : std::vector(kernel.block(block).insts)) {
+        for (BlockId inner : std::vector(kernel.inst(id).blocks)) {
+            any |= VisitBlock(kernel, inner);
+        }
+    }
+    return any;
+}
+
 }  // namespace
 
 bool VersionDivisions(Kernel& kernel) {
     // Between barriers vectors may be of different widths, and have different ranges.
-    if (!HasDivision(kernel, kernel.body) || HasBarrier(kernel, kernel.body)) {
-        return false;
-    }
-    return VisitBlock(kernel, kernel.body);
+    return !HasBarrier(kernel, kernel.body) && VisitBlock(kernel, kernel.body);
 }
 
 }  // namespace fornax::kernel
