@@ -19,7 +19,7 @@ constexpr int64_t kMostLanes = 32;
 constexpr size_t kMostClusters = 32;
 constexpr int64_t kMostDistance = 256;
 constexpr uint32_t kAllGridAxes = 7;
-// An offset that is no expression may depend on the workgroup, or not on all of its axes.
+// What a workgroup finds in its own memory may depend on it, or not on all of its axes.
 constexpr uint32_t kUnknownAxes = 8;
 
 }  // namespace
@@ -29,18 +29,9 @@ uint32_t AccessCosts::LaneAxis() const {
     return size[0] > 1 ? 0 : size[1] > 1 ? 1 : 2;
 }
 
-// What a loop has added to its parameter is taken to be the same for all lanes: those that are in
-// the same iteration stand as far from each other as when they began.
 bool AccessCosts::DependsOnLane(const IndexSymbol& symbol) const {
-    if ((symbol.axes & kLaneAxis) == 0 || symbol.kind != IndexSymbol::Kind::kValue) {
-        return (symbol.axes & kLaneAxis) != 0;
-    }
-    const BlockId block = kernel_.value(ValueId{symbol.number}).block;
-    const InstId loop = block.valid() ? kernel_.block(block).parent : InstId{};
-    const bool is_growth = loop.valid() && kernel_.inst(loop).op == Op::kLoop &&
-                           kernel_.inst(loop).blocks[0] == block &&
-                           IsInteger(kernel_.type(ValueId{symbol.number}));
-    return !is_growth && varies_[symbol.number];
+    return (symbol.axes & kLaneAxis) != 0 &&
+           (symbol.kind != IndexSymbol::Kind::kValue || varies_[symbol.number]);
 }
 
 std::optional<int64_t> AccessCosts::LaneDistance(ValueId offset, uint32_t axis, int64_t lane) {
@@ -168,38 +159,38 @@ bool AccessCosts::IsOfWorkgroup(const IndexSymbol& symbol) const {
                                inst->op == Op::kAtomicBuffer || inst->op == Op::kAtomicGlobal);
 }
 
-void AccessCosts::Follow(IndexExpr expr, Dependence& found, uint32_t depth) {
-    if (!expr.valid()) {
-        found = {.lanes = {true, true, true}, .grid_axes = kUnknownAxes};
-        return;
-    }
+AccessCosts::Dependence AccessCosts::DependenceOf(ValueId offset) {
+    Dependence found;
     const IndexAlgebra& algebra = index_.algebra();
-    // Copies, because nothing keeps sums and terms where they are.
-    const std::vector<IndexSum::Part> parts = algebra.sum(expr).parts;
-    std::vector<IndexTermId> terms;
-    for (const IndexSum::Part& part : parts) {
-        terms.push_back(part.term);
-    }
-    while (!terms.empty()) {
-        const IndexTerm term = algebra.term(terms.back());
-        terms.pop_back();
+    // Terms share what they are made of.
+    std::set<IndexTermId> seen;
+    std::vector<IndexTermId> open;
+    const auto add = [&](IndexTermId term) {
+        if (seen.insert(term).second) {
+            open.push_back(term);
+        }
+    };
+    const auto add_parts = [&](IndexExpr expr) {
+        std::ranges::for_each(algebra.sum(expr).parts, add, &IndexSum::Part::term);
+    };
+    add_parts(index_.Of(offset));
+    while (!open.empty()) {
+        const IndexTerm& term = algebra.term(open.back());
+        open.pop_back();
         found.grid_axes |= static_cast<uint32_t>(term.axes & kWorkgroupAxes) >> 1;
-        if (term.kind == IndexTerm::Kind::kSymbol && IsOfWorkgroup(term.symbol)) {
-            found.grid_axes |= kUnknownAxes;
-        }
         if (term.kind == IndexTerm::Kind::kProduct) {
-            terms.insert(terms.end(), term.factors.begin(), term.factors.end());
-            continue;
-        }
-        if ((term.axes & kLaneAxis) == 0 && term.kind == IndexTerm::Kind::kSymbol) {
+            std::ranges::for_each(term.factors, add);
             continue;
         }
         if (term.kind != IndexTerm::Kind::kSymbol) {
-            Follow(term.operand, found, depth + 1);
+            add_parts(term.operand);
             if (term.by.valid()) {
-                Follow(term.by, found, depth + 1);
+                add_parts(term.by);
             }
             continue;
+        }
+        if (IsOfWorkgroup(term.symbol)) {
+            found.grid_axes |= kUnknownAxes;
         }
         if (!DependsOnLane(term.symbol)) {
             continue;
@@ -214,11 +205,6 @@ void AccessCosts::Follow(IndexExpr expr, Dependence& found, uint32_t depth) {
                 !is_one || term.symbol.number == static_cast<uint32_t>(BuiltinId::kLocalIdX) + axis;
         }
     }
-}
-
-AccessCosts::Dependence AccessCosts::DependenceOf(ValueId offset) {
-    Dependence found;
-    Follow(index_.Of(offset), found, 0);
     return found;
 }
 

@@ -37,9 +37,12 @@ class AccessCosts {
     AccessCosts(const ir::Kernel& kernel, const std::vector<bool>& varies)
         : kernel_(kernel),
           varies_(varies),
-          index_(
-              kernel,
-              {.symbol_zeros = 8, .no_wrap = true, .alike_workgroups = true, .growth_zeros = 8}) {}
+          index_(kernel,
+                 {.symbol_zeros = 8,
+                  .no_wrap = true,
+                  .alike_workgroups = true,
+                  .alike_lanes = true,
+                  .growth_zeros = 8}) {}
 
     void Add(const FoundAccess& access);
     // Appends each region's.
@@ -75,7 +78,6 @@ class AccessCosts {
     std::optional<uint64_t> DenseBytes(const Cluster& cluster);
     static void AddRange(Cluster& cluster, Cluster::Range range);
     bool IsOfWorkgroup(const IndexSymbol& symbol) const;
-    void Follow(IndexExpr expr, Dependence& found, uint32_t depth);
     Dependence DependenceOf(ir::ValueId offset);
     CostAccess CostOf(const Cluster& cluster);
     bool StreamsAlongLoop(const Cluster& cluster, uint64_t bytes);

@@ -151,6 +151,30 @@ TEST(AddCosts, BlocksAreStreams) {
 }
 
 // A place that workgroups draw from an atomic is another one for each.
+// Somebody hostile divides sums of quotients again: each is looked at once.
+TEST(AddCosts, OffsetsOfDeepDivisionsAreBounded) {
+    std::string body = "%v0:i32 = load_buffer %a, %i4 align(4)\n";
+    const int divisors[] = {3, 5, 7, 11, 13, 17, 19, 23, 29, 31};
+    for (int divisor : divisors) {
+        body += "%d" + std::to_string(divisor) + ":i32 = const " + std::to_string(divisor) + "\n";
+    }
+    for (int level = 0; level < 11; ++level) {
+        const std::string in = "%v" + std::to_string(level);
+        std::string sum = "%c0";
+        for (int divisor : divisors) {
+            const std::string name = divisor == divisors[9]
+                                         ? std::to_string(level + 1)
+                                         : std::to_string(level) + "_" + std::to_string(divisor);
+            body += "%q" + name + ":i32 = udiv " + in + ", %d" + std::to_string(divisor) + "\n%v" +
+                    name + ":i32 = iadd " + sum + ", %q" + name + "\n";
+            sum = "%v" + name;
+        }
+    }
+    EXPECT_NE(CostOf(body + "%w:f32 = load_buffer %a, %v11 align(4)\n"
+                            "store_buffer %b, %i4, %w align(4) return"),
+              "");
+}
+
 TEST(AddCosts, WhatWorkgroupsDrawIsNoBroadcast) {
     EXPECT_EQ(CostOf("%t:i32 = load_shared %c0 align(4) %r:i32 = shl %t, %c10\n"
                      "%x4:i32 = shl %x, %c2 %o:i32 = iadd %r, %x4\n"
