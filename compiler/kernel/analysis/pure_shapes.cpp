@@ -77,19 +77,13 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
     if (inst.op == Op::kSelect && ir::IsInteger(type)) {
         const Shape& a = shapes_[inst.operands[1].index];
         const Shape& b = shapes_[inst.operands[2].index];
-        generic.base_zeros = std::min(a.base_zeros, b.base_zeros);
         if (shapes_[inst.operands[0].index].uniform() && !uniform && a.scalar() && a.SameLanes(b)) {
-            generic.kind = a.kind;
+            const uint64_t max = generic.max;
+            generic = a;
+            generic.max = max;
             generic.workgroup = workgroup;
-            generic.offsets = a.offsets;
-            generic.rows = a.rows;
-            generic.stride = a.stride;
-            generic.groups = a.groups;
-            generic.narrow_scale = a.narrow_scale;
         }
-        if (generic.varying()) {
-            generic.base_zeros = 0;
-        }
+        generic.base_zeros = generic.varying() ? 0 : std::min(a.base_zeros, b.base_zeros);
         return generic;
     }
     if (inst.op == Op::kULt || inst.op == Op::kSLt || inst.op == Op::kULe || inst.op == Op::kSLe) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "compiler/kernel/ir/group.h"
 
@@ -95,53 +96,19 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
         case Op::kLoadShared:
         case Op::kLoadDescriptor:
         case Op::kLoadPush:
-        case Op::kLoadConstant: {
-            bool uniform = true;
-            bool workgroup = true;
-            for (ir::ValueId operand : inst.operands) {
-                const Shape& shape = shapes_[operand.index];
-                if (shape.kind == Shape::Kind::kUnknown) {
-                    return;
-                }
-                uniform &= shape.uniform();
-                workgroup &= shape.workgroup;
-            }
-            for (ir::ValueId result : inst.results) {
-                Shape shape = Varying(result);
-                if (uniform) {
-                    shape.kind = Shape::Kind::kUniform;
-                    shape.workgroup = workgroup;
-                }
-                Update(result, std::move(shape));
-            }
+        case Op::kLoadConstant:
+            UpdateByOperands(inst, /*uniform=*/false);
             return;
-        }
         case Op::kBuiltin:
             Update(inst.results[0], BuiltinShape(static_cast<ir::BuiltinId>(inst.imm)));
             return;
         case Op::kBuffer:
         case Op::kBufferFrom:
         case Op::kBufferSize:
-        case Op::kBufferAddress: {
+        case Op::kBufferAddress:
             // One descriptor for all lanes, or one a lane.
-            bool uniform = true;
-            bool workgroup = true;
-            for (ir::ValueId operand : inst.operands) {
-                const Shape& shape = shapes_[operand.index];
-                if (shape.kind == Shape::Kind::kUnknown) {
-                    return;
-                }
-                uniform &= shape.uniform();
-                workgroup &= shape.workgroup;
-            }
-            Shape shape = Varying(inst.results[0]);
-            if (uniform || lanes_ == 1) {
-                shape.kind = Shape::Kind::kUniform;
-                shape.workgroup = uniform && workgroup;
-            }
-            Update(inst.results[0], std::move(shape));
+            UpdateByOperands(inst, /*uniform=*/lanes_ == 1);
             return;
-        }
         case Op::kSubgroupBallot:
         case Op::kSubgroupBroadcastFirst:
         case Op::kSubgroupShuffle:
@@ -164,30 +131,11 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
         default:
             break;
     }
-    if (ir::InfoOf(inst.op).properties & ir::kPure) {
-        for (ir::ValueId operand : inst.operands) {
-            if (shapes_[operand.index].kind == Shape::Kind::kUnknown) {
-                return;
-            }
-        }
-        if (inst.results.size() == 1) {
+    if (ir::HasProperty(inst.op, ir::kPure)) {
+        if (inst.results.size() != 1) {
+            UpdateByOperands(inst, /*uniform=*/inst.op == Op::kLaneRange);
+        } else if (AreKnown(inst.operands)) {
             Update(inst.results[0], PureShape(inst));
-            return;
-        }
-        bool uniform = true;
-        bool workgroup = true;
-        for (ir::ValueId operand : inst.operands) {
-            uniform &= shapes_[operand.index].uniform();
-            workgroup &= shapes_[operand.index].workgroup;
-        }
-        uniform |= inst.op == Op::kLaneRange;
-        for (ir::ValueId result : inst.results) {
-            Shape shape = Varying(result);
-            if (uniform) {
-                shape.kind = Shape::Kind::kUniform;
-                shape.workgroup = workgroup;
-            }
-            Update(result, std::move(shape));
         }
         return;
     }
@@ -214,6 +162,34 @@ bool ShapeAnalysis::OneForSubgroup(const ir::Instruction& inst) const {
             return ir::ClusterSizeOf(inst) == 0 || ir::ClusterSizeOf(inst) == kernel_.subgroup_size;
         default:
             return true;
+    }
+}
+
+bool ShapeAnalysis::AreKnown(std::span<const ir::ValueId> values) const {
+    return std::ranges::all_of(values, [&](ir::ValueId value) {
+        return shapes_[value.index].kind != Shape::Kind::kUnknown;
+    });
+}
+
+// All results are one value for all lanes, if `uniform` or because all operands are.
+void ShapeAnalysis::UpdateByOperands(const ir::Instruction& inst, bool uniform) {
+    if (!AreKnown(inst.operands)) {
+        return;
+    }
+    const auto all = [&](auto property) {
+        return std::ranges::all_of(inst.operands, [&](ir::ValueId operand) {
+            return std::invoke(property, shapes_[operand.index]);
+        });
+    };
+    const bool workgroup = all(&Shape::workgroup);
+    uniform |= all(&Shape::uniform);
+    for (ir::ValueId result : inst.results) {
+        Shape shape = Varying(result);
+        if (uniform) {
+            shape.kind = Shape::Kind::kUniform;
+            shape.workgroup = workgroup;
+        }
+        Update(result, std::move(shape));
     }
 }
 

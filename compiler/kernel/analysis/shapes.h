@@ -119,6 +119,8 @@ class ShapeAnalysis {
                std::span<const ir::ValueId> from,
                bool divergent);
     void Update(ir::ValueId value, Shape shape);
+    bool AreKnown(std::span<const ir::ValueId> values) const;
+    void UpdateByOperands(const ir::Instruction& inst, bool uniform);
     Shape BuiltinShape(ir::BuiltinId builtin) const;
     Shape PureShape(const ir::Instruction& inst) const;
     Shape ScalarShape(const ir::Instruction& inst) const;
