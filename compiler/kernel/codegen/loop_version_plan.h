@@ -45,6 +45,7 @@ class LoopVersionPlan {
   private:
     void FindPath();
     bool Prove(Recurrences& recurrences, const Wanted& wanted);
+    bool TryToProve(Recurrences& recurrences, const Wanted& wanted);
     bool ProveEither(Recurrences& recurrences, const Wanted& first, const Wanted& second);
     bool ProveComparison(Recurrences& recurrences,
                          llvm::ICmpInst& compare,

@@ -43,19 +43,18 @@ Recurrences::Recurrences(const llvm::Loop& loop,
               loop.getLoopPreheader()->getTerminator()->getIterator(),
               llvm::InstSimplifyFolder(loop.getHeader()->getModule()->getDataLayout())) {}
 
-const Recurrences::Recurrence* Recurrences::Of(Value* value) {
+std::optional<Recurrences::Recurrence> Recurrences::Of(Value* value) {
     if (!Handles(value->getType()) || depth_ == kMaxDepth) {
-        return nullptr;
+        return {};
     }
-    if (!known_.contains(value)) {
-        known_[value] = std::nullopt;  // a cycle that is no counter's
+    // A cycle that is no counter's has none.
+    if (known_.try_emplace(value).second) {
         ++depth_;
         std::optional<Recurrence> found = Compute(value);
         --depth_;
         known_[value] = std::move(found);
     }
-    const std::optional<Recurrence>& recurrence = known_[value];
-    return recurrence ? &*recurrence : nullptr;
+    return known_[value];
 }
 
 Value* Recurrences::Binary(Instruction::BinaryOps op, Value* a, Value* b) {
@@ -103,23 +102,20 @@ std::optional<Recurrences::Recurrence> Recurrences::Compute(Value* value) {
     if (!inst || !loop_.contains(inst)) {
         return Recurrence{value, zero, zero, {}};
     }
-    std::optional<Recurrence> found;
     if (auto* phi = llvm::dyn_cast<llvm::PHINode>(inst)) {
         if (phi->getParent() == loop_.getHeader()) {
             return OfHeaderPhi(*phi);
         }
         Value* incoming = incoming_of_(*phi);
-        const Recurrence* recurrence = incoming ? Of(incoming) : nullptr;
-        return recurrence ? std::optional(*recurrence) : std::nullopt;
+        return incoming ? Of(incoming) : std::nullopt;
     }
+    std::optional<Recurrence> found;
     if (auto* cast = llvm::dyn_cast<llvm::CastInst>(inst)) {
         found = OfCast(*cast);
     } else if (auto* binary = llvm::dyn_cast<llvm::BinaryOperator>(inst)) {
         found = OfBinary(*binary);
     } else if (llvm::isa<llvm::FreezeInst>(inst)) {
-        if (const Recurrence* recurrence = Of(inst->getOperand(0))) {
-            return *recurrence;
-        }
+        found = Of(inst->getOperand(0));
     }
     return found ? found : OfRepeated(*inst);
 }
@@ -157,18 +153,18 @@ std::optional<Recurrences::Recurrence> Recurrences::OfHeaderPhi(llvm::PHINode& p
         first = before_.CreateFreeze(first);
         phi.setIncomingValueForBlock(loop_.getLoopPreheader(), first);
     }
-    const Recurrence* start = Of(first);
-    if (!start) {
-        return {};
+    std::optional<Recurrence> start = Of(first);
+    if (start) {
+        start->stride = *stride;
     }
-    return Recurrence{start->root, start->offset, *stride, {}};
+    return start;
 }
 
 std::optional<Recurrences::Recurrence> Recurrences::OfCast(llvm::CastInst& cast) {
     if (!Handles(cast.getSrcTy())) {
         return {};
     }
-    const Recurrence* found = Of(cast.getOperand(0));
+    const std::optional<Recurrence> found = Of(cast.getOperand(0));
     if (!found) {
         return {};
     }
@@ -202,16 +198,13 @@ std::optional<Recurrences::Recurrence> Recurrences::OfCast(llvm::CastInst& cast)
 }
 
 std::optional<Recurrences::Recurrence> Recurrences::OfBinary(llvm::BinaryOperator& inst) {
-    const Recurrence* found = Of(inst.getOperand(0));
-    if (!found) {
+    const std::optional<Recurrence> first = Of(inst.getOperand(0));
+    const std::optional<Recurrence> second = first ? Of(inst.getOperand(1)) : std::nullopt;
+    if (!second) {
         return {};
     }
-    const Recurrence a = *found;
-    found = Of(inst.getOperand(1));
-    if (!found) {
-        return {};
-    }
-    const Recurrence b = *found;
+    const Recurrence& a = *first;
+    const Recurrence& b = *second;
     const Limits both = Joined(a.limits, b.limits);
     const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(inst.getOperand(1));
     const auto sum = [&] {
@@ -326,7 +319,7 @@ std::optional<Recurrences::Recurrence> Recurrences::OfRepeated(Instruction& inst
             operands.push_back(operand);
             continue;
         }
-        const Recurrence* recurrence = Of(operand);
+        const std::optional<Recurrence> recurrence = Of(operand);
         if (!recurrence || !recurrence->same()) {
             return {};
         }

@@ -52,8 +52,8 @@ class Recurrences {
     Recurrences(const llvm::Loop& loop,
                 llvm::function_ref<llvm::Value*(llvm::PHINode&)> incoming_of);
 
-    // The recurrence of an integer; null if nothing is known. Valid until the next call.
-    const Recurrence* Of(llvm::Value* value);
+    // The recurrence of an integer, if something is known.
+    std::optional<Recurrence> Of(llvm::Value* value);
     llvm::Value* First(const Recurrence& recurrence) {
         return Sum(recurrence.root, recurrence.offset);
     }

@@ -132,16 +132,9 @@ bool LoopVersionPlan::Make() {
             if (!decided_.contains(branch)) {
                 continue;
             }
-            const size_t before = before_.size();
-            const size_t limits = limits_.size();
-            const size_t each_iteration = each_iteration_.size();
-            if (Prove(recurrences, {branch->getCondition(), *Likely(*branch)})) {
+            if (TryToProve(recurrences, {branch->getCondition(), *Likely(*branch)})) {
                 proven.insert(branch);
-                continue;
             }
-            before_.truncate(before);
-            limits_.truncate(limits);
-            each_iteration_.truncate(each_iteration);
         }
         if (proven.size() == decided_.size()) {
             const auto never = [](Value* condition) {
@@ -170,8 +163,8 @@ void LoopVersionPlan::FindAddresses(Recurrences& recurrences) {
                 continue;
             }
             auto* index = llvm::dyn_cast<Instruction>(access->getOperand(1));
-            const Recurrences::Recurrence* recurrence =
-                index && loop_.contains(index) ? recurrences.Of(index) : nullptr;
+            const auto recurrence =
+                index && loop_.contains(index) ? recurrences.Of(index) : std::nullopt;
             if (!recurrence) {
                 continue;
             }
@@ -187,17 +180,14 @@ bool LoopVersionPlan::Prove(Recurrences& recurrences, const Wanted& wanted) {
     if (match::match(wanted.condition, match::m_Not(match::m_Value(a)))) {
         return Prove(recurrences, {a, !wanted.value});
     }
-    if (wanted.value ? match::match(wanted.condition,
-                                    match::m_LogicalAnd(match::m_Value(a), match::m_Value(b)))
-                     : match::match(wanted.condition,
-                                    match::m_LogicalOr(match::m_Value(a), match::m_Value(b)))) {
-        return Prove(recurrences, {a, wanted.value}) && Prove(recurrences, {b, wanted.value});
-    }
-    if (wanted.value ? match::match(wanted.condition,
-                                    match::m_LogicalOr(match::m_Value(a), match::m_Value(b)))
-                     : match::match(wanted.condition,
-                                    match::m_LogicalAnd(match::m_Value(a), match::m_Value(b)))) {
-        return ProveEither(recurrences, {a, wanted.value}, {b, wanted.value});
+    const bool is_and =
+        match::match(wanted.condition, match::m_LogicalAnd(match::m_Value(a), match::m_Value(b)));
+    if (is_and ||
+        match::match(wanted.condition, match::m_LogicalOr(match::m_Value(a), match::m_Value(b)))) {
+        const Wanted first{a, wanted.value};
+        const Wanted second{b, wanted.value};
+        return is_and == wanted.value ? Prove(recurrences, first) && Prove(recurrences, second)
+                                      : ProveEither(recurrences, first, second);
     }
     auto* inst = llvm::dyn_cast<Instruction>(wanted.condition);
     if (!inst || !loop_.contains(inst)) {
@@ -219,34 +209,34 @@ bool LoopVersionPlan::Prove(Recurrences& recurrences, const Wanted& wanted) {
 bool LoopVersionPlan::ProveEither(Recurrences& recurrences,
                                   const Wanted& first,
                                   const Wanted& second) {
-    if (TestEachIteration(first) || TestEachIteration(second)) {
-        return true;
-    }
+    return TestEachIteration(first) || TestEachIteration(second) ||
+           TryToProve(recurrences, first) || Prove(recurrences, second);
+}
+
+// Takes back what was to be tested if that is not enough.
+bool LoopVersionPlan::TryToProve(Recurrences& recurrences, const Wanted& wanted) {
     const size_t before = before_.size();
     const size_t limits = limits_.size();
     const size_t each_iteration = each_iteration_.size();
-    if (Prove(recurrences, first)) {
-        return true;
+    const bool proven = Prove(recurrences, wanted);
+    if (!proven) {
+        before_.truncate(before);
+        limits_.truncate(limits);
+        each_iteration_.truncate(each_iteration);
     }
-    before_.truncate(before);
-    limits_.truncate(limits);
-    each_iteration_.truncate(each_iteration);
-    return Prove(recurrences, second);
+    return proven;
 }
 
 bool LoopVersionPlan::ProveComparison(Recurrences& recurrences,
                                       llvm::ICmpInst& compare,
                                       CmpInst::Predicate predicate) {
-    const Recurrences::Recurrence* found = recurrences.Of(compare.getOperand(0));
-    if (!found) {
+    const auto first = recurrences.Of(compare.getOperand(0));
+    const auto second = first ? recurrences.Of(compare.getOperand(1)) : std::nullopt;
+    if (!second) {
         return false;
     }
-    Recurrences::Recurrence a = *found;
-    found = recurrences.Of(compare.getOperand(1));
-    if (!found) {
-        return false;
-    }
-    Recurrences::Recurrence b = *found;
+    Recurrences::Recurrence a = *first;
+    Recurrences::Recurrence b = *second;
     Recurrences::Builder& builder = recurrences.before();
     auto holds_at_first = [&] {
         before_.push_back(
