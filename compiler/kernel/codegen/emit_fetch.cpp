@@ -11,6 +11,7 @@
 #include "compiler/kernel/analysis/reread_buffers.h"
 #include "compiler/kernel/codegen/fetch_line.h"
 #include "compiler/kernel/codegen/pure_ops.h"
+#include "compiler/kernel/ir/any_inside.h"
 #include "compiler/kernel/streamed_stores.h"
 
 namespace fornax::kernel {
@@ -188,15 +189,9 @@ bool PrefetchCode::ComputesMuch() {
     }
     const auto [known, is_new] = computes_much_.try_emplace(around.index, false);
     if (is_new) {
-        auto visit = [&](auto& self, ir::BlockId block) -> bool {
-            return std::ranges::any_of(kernel_.block(block).insts, [&](ir::InstId id) {
-                const ir::Instruction& inst = kernel_.inst(id);
-                return (inst.op >= Op::kExp && inst.op <= Op::kATanh) ||
-                       std::ranges::any_of(inst.blocks,
-                                           [&](ir::BlockId inner) { return self(self, inner); });
-            });
-        };
-        known->second = visit(visit, around);
+        known->second = ir::AnyInside(kernel_, around, [](const ir::Instruction& inst) {
+            return inst.op >= Op::kExp && inst.op <= Op::kATanh;
+        });
     }
     return known->second;
 }
@@ -204,18 +199,11 @@ bool PrefetchCode::ComputesMuch() {
 // Whether the kernel multiplies matrices, and this is not in a loop that does: what comes then is
 // over long before memory has brought a line, and the next workgroup's products give it time.
 bool PrefetchCode::FollowsProducts() {
-    auto multiplies = [&](auto& self, ir::BlockId block) -> bool {
-        return std::ranges::any_of(kernel_.block(block).insts, [&](ir::InstId id) {
-            const ir::Instruction& inst = kernel_.inst(id);
-            return inst.op == Op::kMatrixMulAdd ||
-                   std::ranges::any_of(inst.blocks,
-                                       [&](ir::BlockId inner) { return self(self, inner); });
-        });
-    };
+    auto multiplies = [](const ir::Instruction& inst) { return inst.op == Op::kMatrixMulAdd; };
     auto known = [&](ir::BlockId block) {
         const auto [found, is_new] = multiplies_.try_emplace(block.index, false);
         if (is_new) {
-            found->second = multiplies(multiplies, block);
+            found->second = ir::AnyInside(kernel_, block, multiplies);
         }
         return found->second;
     };

@@ -9,6 +9,7 @@
 #include "compiler/kernel/cost/access_costs.h"
 #include "compiler/kernel/cost/operation_kind.h"
 #include "compiler/kernel/cost/value_use.h"
+#include "compiler/kernel/ir/any_inside.h"
 #include "compiler/kernel/ir/matrix.h"
 #include "compiler/kernel/transform/structure.h"
 #include "compiler/kernel/transform/trip_count.h"
@@ -400,18 +401,10 @@ class CostFinder {
             parent = kernel_.block(structure_.block_of[parent.index]).parent;
         }
         access.loop = parent;
-        access.loop_waits = parent.valid() && HasBarrier(parent);
+        access.loop_waits = parent.valid() && HoldsBarrier(kernel_, parent);
         access.region = RegionOf(count);
         access.times = times_.try_emplace(count, times_.size()).first->second;
         accesses_.Add(access);
-    }
-
-    bool HasBarrier(InstId construct) const {
-        return std::ranges::any_of(kernel_.inst(construct).blocks, [&](BlockId block) {
-            return std::ranges::any_of(kernel_.block(block).insts, [&](InstId id) {
-                return kernel_.inst(id).op == Op::kBarrier || HasBarrier(id);
-            });
-        });
     }
 
     void AddShared(const Instruction& inst, const CostCount& count) {

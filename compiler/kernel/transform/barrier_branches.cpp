@@ -26,6 +26,7 @@
 
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/ir/any_inside.h"
 #include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/transform/barrier_paths.h"
 #include "compiler/kernel/transform/barrier_rest.h"
@@ -115,7 +116,7 @@ class BranchSplitter {
         const std::vector<SideWays> sides = paths.Sides(id);
         const bool leaves =
             std::ranges::any_of(sides, [](const SideWays& side) { return !side.leaves.empty(); });
-        return leaves ? !paths.TakenTogether(id) : paths.HoldsBarrier(id);
+        return leaves ? !paths.TakenTogether(id) : HoldsBarrier(kernel_, id);
     }
 
     void Split(InstId branch) {

@@ -58,14 +58,6 @@ Way BarrierPaths::Innermost(const std::vector<Way>& ways) const {
     return *std::ranges::max_element(ways, {}, depth);
 }
 
-bool BarrierPaths::HoldsBarrier(InstId id) const {
-    const Instruction& inst = kernel_.inst(id);
-    return inst.op == Op::kBarrier || std::ranges::any_of(inst.blocks, [&](BlockId block) {
-               return std::ranges::any_of(kernel_.block(block).insts,
-                                          [&](InstId inner) { return HoldsBarrier(inner); });
-           });
-}
-
 bool BarrierPaths::TakenTogether(InstId branch) {
     const std::vector<BlockId>& blocks = kernel_.inst(branch).blocks;
     if (blocks.size() > kMaxSides) {

@@ -40,7 +40,6 @@ class BarrierPaths {
     Way Innermost(const std::vector<Way>& ways) const;
     // True if all invocations of a valid kernel take the branch together.
     bool TakenTogether(ir::InstId branch);
-    bool HoldsBarrier(ir::InstId construct) const;
 
   private:
     // What a construct without barriers on the way may do.

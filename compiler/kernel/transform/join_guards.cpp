@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "compiler/kernel/index/index_builder.h"
+#include "compiler/kernel/ir/any_inside.h"
 #include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/ir/condition_parts.h"
 #include "compiler/kernel/transform/clone.h"
@@ -258,13 +259,10 @@ class Joiner {
     }
 
     bool Uses(InstId id, const std::set<ValueId>& values) const {
-        const Instruction& inst = kernel_.inst(id);
-        return std::ranges::any_of(inst.operands,
-                                   [&](ValueId value) { return values.contains(value); }) ||
-               std::ranges::any_of(inst.blocks, [&](BlockId block) {
-                   return std::ranges::any_of(kernel_.block(block).insts,
-                                              [&](InstId inner) { return Uses(inner, values); });
-               });
+        return AnyInside(kernel_, id, [&](const Instruction& inst) {
+            return std::ranges::any_of(inst.operands,
+                                       [&](ValueId value) { return values.contains(value); });
+        });
     }
 
     void SortMembers(Group& group) const {

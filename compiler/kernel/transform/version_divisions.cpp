@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "compiler/kernel/index/index_builder.h"
+#include "compiler/kernel/ir/any_inside.h"
 #include "compiler/kernel/transform/clone.h"
 #include "compiler/kernel/transform/division_forms.h"
 #include "compiler/kernel/transform/passes.h"
@@ -83,15 +84,11 @@ class Versioner {
         }
     }
 
+    // Counts what is copied.
     bool MayCopy(InstId id, uint32_t& size) const {
-        const Instruction& inst = kernel_.inst(id);
-        ++size;
-        if (HasProperty(inst.op, kConvergent)) {
-            return false;
-        }
-        return std::ranges::all_of(inst.blocks, [&](BlockId block) {
-            return std::ranges::all_of(kernel_.block(block).insts,
-                                       [&](InstId inner) { return MayCopy(inner, size); });
+        return !AnyInside(kernel_, id, [&](const Instruction& inst) {
+            ++size;
+            return HasProperty(inst.op, kConvergent);
         });
     }
 
@@ -532,23 +529,10 @@ class Versioner {
     std::vector<BlockId> not_taken_;
 };
 
-bool HasBarrier(const Kernel& kernel, BlockId block) {
-    return std::ranges::any_of(kernel.block(block).insts, [&](InstId id) {
-        const Instruction& inst = kernel.inst(id);
-        return inst.op == Op::kBarrier || std::ranges::any_of(inst.blocks, [&](BlockId inner) {
-                   return HasBarrier(kernel, inner);
-               });
-    });
-}
-
 bool HasDivision(const Kernel& kernel, BlockId block) {
-    return std::ranges::any_of(kernel.block(block).insts, [&](InstId id) {
-        const Instruction& inst = kernel.inst(id);
-        const bool divides = inst.op == Op::kUDiv || inst.op == Op::kSDiv || inst.op == Op::kURem ||
-                             inst.op == Op::kSRem || inst.op == Op::kUMulExtended;
-        return divides || std::ranges::any_of(inst.blocks, [&](BlockId inner) {
-                   return HasDivision(kernel, inner);
-               });
+    return AnyInside(kernel, block, [](const Instruction& inst) {
+        return inst.op == Op::kUDiv || inst.op == Op::kSDiv || inst.op == Op::kURem ||
+               inst.op == Op::kSRem || inst.op == Op::kUMulExtended;
     });
 }
 
@@ -572,7 +556,8 @@ bool VisitBlock(Kernel& kernel, BlockId block) {
 
 bool VersionDivisions(Kernel& kernel) {
     // Between barriers vectors may be of different widths, and have different ranges.
-    return !HasBarrier(kernel, kernel.body) && VisitBlock(kernel, kernel.body);
+    const auto is_barrier = [](const Instruction& inst) { return inst.op == Op::kBarrier; };
+    return !AnyInside(kernel, kernel.body, is_barrier) && VisitBlock(kernel, kernel.body);
 }
 
 }  // namespace fornax::kernel
