@@ -39,7 +39,7 @@ Ids ImageSampling::Gather(const Inputs& inputs, uint32_t component) {
         if (slice.valid()) {
             texel.push_back(slice);
         }
-        Ids values = Fetch(level, texel, {}, inputs);
+        Ids values = Fetch(level, texel, inputs);
         values = c.Swizzled(values, swizzle, place_.integer ? c.Int(1) : c.Float(1));
         results.push_back(values[inputs.reference.valid() ? 0 : component]);
     }

@@ -172,7 +172,13 @@ ImageSampling::Axis ImageSampling::MakeAxis(const Level& level,
     if (axis < offset.size()) {
         made.first = c.I(Op::kIAdd, made.first, offset[axis]);
     }
-    made.second_weight = c.Select(linear, c.F(Op::kFSub, at, below), c.Float(0));
+    Id above = c.F(Op::kFSub, at, below);
+    if (!IsFinite()) {
+        // Rounding does not take the first texel's weight away: it may be infinite.
+        constexpr float kMost = 1 - 0x1p-24f;
+        above = c.Select(c.Test(Op::kFOLe, c.Float(1), above), c.Float(kMost), above);
+    }
+    made.second_weight = c.Select(linear, above, c.Float(0));
     return made;
 }
 
@@ -286,9 +292,9 @@ Ids ImageSampling::Compared(Ids values, const Inputs& inputs) {
     return values;
 }
 
-Ids ImageSampling::Fetch(const Level& level, const Ids& texel, Id wanted, const Inputs& inputs) {
+Ids ImageSampling::Fetch(const Level& level, const Ids& texel, const Inputs& inputs) {
     auto& c = code_;
-    // What is known to be inside is loaded without a test, whether it is wanted or not.
+    // What is known to be inside is loaded without a test.
     Id inside = c.Test(Op::kIEq, c.Int(0), c.Int(0));
     Id offset = level.offset;
     for (size_t i = 0; i < texel.size(); ++i) {
@@ -306,9 +312,8 @@ Ids ImageSampling::Fetch(const Level& level, const Ids& texel, Id wanted, const 
             offset = c.I(Op::kIAdd, offset, c.I(Op::kIMul, steps, pitch));
         }
     }
-    const Id load = exists_ || !wanted.valid() ? inside : c.Emit(Op::kAnd, kBool, {inside, wanted});
     const std::vector<ir::Type> ints(4, kI32);
-    const Ids raw = c.If(load, ints, [&] {
+    const Ids raw = c.If(inside, ints, [&] {
         ImageCode::Texel at{offset, Block(texel[0], false)};
         if (block_log2_.valid()) {
             at.x = texel[0];
@@ -390,12 +395,11 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
     const Id first_level = c.Select(blended, finer, nearest);
     const Id taps = c.Select(linear_anywhere, c.Int(1u << axes_), c.Int(1));
 
-    // Without infinities a texel without weight adds nothing.
-    const bool averages_finite =
-        IsFinite() && c.IsZero(c.Bits(flags_, hal::kSamplerReductionShift, 4));
+    // An average of finite steps is scaled once.
     static_assert(hal::Reduction::kAverage == hal::Reduction{});
-    const bool averages_steps =
-        averages_finite && HasSteps() && !inputs.reference.valid() && !place_.integer;
+    const bool averages_steps = IsFinite() && HasSteps() && !inputs.reference.valid() &&
+                                !place_.integer &&
+                                c.IsZero(c.Bits(flags_, hal::kSamplerReductionShift, 4));
     if (averages_steps) {
         scales_.assign(4, Id());
     }
@@ -414,24 +418,11 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
             }
         }
         const Corner corner = cube_ && filtered ? FindCorner(level, axes, wrapped) : Corner();
-        auto take = [&](Id tap, const Ids& sum) {
+        auto take = [&](Id tap, const Ids& state) {
             Ids texel;
-            Id weight = level_weight;
             for (uint32_t i = 0; i < axes_; ++i) {
-                if (!filtered) {
-                    texel.push_back(wrapped[i][0]);
-                    continue;
-                }
-                const Id second = c.Test(Op::kINe, c.I(Op::kAnd, tap, c.Int(1u << i)), c.Int(0));
-                texel.push_back(c.Select(second, wrapped[i][1], wrapped[i][0]));
-                const Id first_weight = c.F(Op::kFSub, c.Float(1), axes[i].second_weight);
-                weight =
-                    c.F(Op::kFMul, weight, c.Select(second, axes[i].second_weight, first_weight));
-            }
-            if (corner.tap.valid()) {
-                const Id is_corner = c.Test(Op::kIEq, tap, corner.tap);
-                const Id share = c.F(Op::kFMul, corner.share, level_weight);
-                weight = c.Select(is_corner, c.Float(0), c.F(Op::kFAdd, weight, share));
+                texel.push_back(filtered ? c.Select(IsSecond(tap, i), wrapped[i][1], wrapped[i][0])
+                                         : wrapped[i][0]);
             }
             Id slice = slice_;
             if (cube_) {
@@ -444,89 +435,33 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
             if (slice.valid()) {
                 texel.push_back(slice);
             }
-            if (!filtered) {
-                return Fetch(level, texel, {}, inputs);
-            }
-            // A texel without weight has no part, even if it is infinite.
-            const Id counts = averages_finite ? c.Test(Op::kIEq, c.Int(0), c.Int(0))
-                                              : c.Test(Op::kFUNe, weight, c.Float(0));
-            const Ids values = Fetch(level, texel, counts, inputs);
-            const Id is_first =
-                c.Emit(Op::kAnd, kBool, {is_finer, c.Test(Op::kIEq, tap, c.Int(0))});
-            return Reduced(sum, values, weight, counts, is_first);
+            const Ids values = Fetch(level, texel, inputs);
+            return filtered ? Reduced(state, values, {tap, axes, corner, level_weight, is_finer})
+                            : values;
         };
         // The code of a compressed texel is long.
         const uint32_t unrolled = IsCompressed() ? 1 : kMostTaps;
-        return filtered ? c.Repeat(taps, before, take, unrolled) : take(c.Int(0), before);
+        if (!filtered) {
+            return take(c.Int(0), before);
+        }
+        return Blended(c.Repeat(taps, before, take, unrolled), level_weight, is_finer);
     };
     if (!filtered) {
         return sample_level(first_level, c.Float(1), {}, {});
     }
-    const Id reduction = c.Bits(flags_, hal::kSamplerReductionShift, 4);
-    auto reduces = [&](hal::Reduction which) {
-        return c.Test(Op::kIEq, reduction, c.Int(static_cast<uint32_t>(which)));
-    };
-    const Id start =
-        c.Select(reduces(hal::Reduction::kMin), c.Float(INFINITY),
-                 c.Select(reduces(hal::Reduction::kMax), c.Float(-INFINITY), c.Float(0)));
     const Id passes = c.Select(blended, c.Int(2), c.Int(1));
-    Ids state(8, start);
-    const Ids reduced = c.Repeat(passes, state, [&](Id pass, const Ids& before) {
+    const Ids reduced = c.Repeat(passes, FirstState(), [&](Id pass, const Ids& before) {
         const Id is_first = c.Test(Op::kIEq, pass, c.Int(0));
         const Id coarser = c.F(Op::kFMin, c.F(Op::kFAdd, first_level, c.Float(1)), last);
         const Id weight =
             c.Select(is_first, c.F(Op::kFSub, c.Float(1), coarse_weight), coarse_weight);
         return sample_level(c.Select(is_first, first_level, coarser), weight, is_first, before);
     });
-    const Id averages = reduces(hal::Reduction::kAverage);
-    Ids results;
-    for (size_t i = 0; i < 4; ++i) {
-        const Id sum = c.F(Op::kFAdd, reduced[i], reduced[4 + i]);
-        const Id result = c.Select(averages, sum, reduced[i]);
-        results.push_back(averages_steps ? c.F(Op::kFMul, result, place_.scales[i]) : result);
+    Ids results = ResultOf(reduced);
+    for (size_t i = 0; averages_steps && i < 4; ++i) {
+        results[i] = c.F(Op::kFMul, results[i], place_.scales[i]);
     }
     return results;
-}
-
-// "Texel Filtering" and "Texel Reduction". An average is the first texel and the weighted
-// differences to it, so that of equal texels it is exact. The state is the reduction and that
-// texel, or 0 where it is infinite or none and has no differences.
-Ids ImageSampling::Reduced(const Ids& state, const Ids& values, Id weight, Id counts, Id is_first) {
-    auto& c = code_;
-    static constexpr uint32_t kModes[] = {static_cast<uint32_t>(hal::Reduction::kMin),
-                                          static_cast<uint32_t>(hal::Reduction::kMax),
-                                          static_cast<uint32_t>(hal::Reduction::kAverage)};
-    const std::vector<ir::Type> floats(8, kF32);
-    return c.Switch(
-        c.Bits(flags_, hal::kSamplerReductionShift, 4), kModes, floats, [&](uint32_t which) {
-            Ids results = state;
-            for (size_t i = 0; i < 4; ++i) {
-                Id result;
-                if (which == kModes[0]) {
-                    result = c.F(Op::kFMin, state[i], values[i]);
-                } else if (which == kModes[1]) {
-                    result = c.F(Op::kFMax, state[i], values[i]);
-                } else if (c.IsOne(weight) && c.IsOne(is_first)) {
-                    // One texel is what the lines below come to.
-                    result = values[i];
-                    results[4 + i] = c.Float(0);
-                } else if (IsFinite() && c.IsOne(is_first)) {
-                    // It has no difference to itself.
-                    result = state[i];
-                    results[4 + i] = values[i];
-                } else {
-                    const Id finite =
-                        c.Test(Op::kFOLt, c.F(Op::kFAbs, values[i]), c.Float(INFINITY));
-                    const Id base =
-                        IsFinite() ? values[i] : c.Select(finite, values[i], c.Float(0));
-                    results[4 + i] = c.Select(is_first, base, state[4 + i]);
-                    const Id difference = c.F(Op::kFSub, values[i], results[4 + i]);
-                    result = c.Emit(Op::kFma, kF32, {weight, difference, state[i]});
-                }
-                results[i] = c.Select(counts, result, state[i]);
-            }
-            return results;
-        });
 }
 
 }  // namespace fornax::kernel::spirv

@@ -101,9 +101,29 @@ class ImageSampling {
     // Moves texels beyond the edges of a cube's face to the face that they are on.
     void CrossEdges(Id& x, Id& y, Id& face, Id extent);
     // The texel's components, as floats or integers; of a comparison, only the first counts.
-    Ids Fetch(const Level& level, const Ids& texel, Id wanted, const Inputs& inputs);
+    Ids Fetch(const Level& level, const Ids& texel, const Inputs& inputs);
     Ids Compared(Ids values, const Inputs& inputs);
-    Ids Reduced(const Ids& state, const Ids& values, Id weight, Id counts, Id is_first);
+
+    // --- image_filters.cpp ---
+    // One of a filter's texels in a level.
+    struct Tap {
+        Id number;  // i32; bit i says which of two it is on axis i
+        std::span<const Axis> axes;
+        Corner corner;
+        Id level_weight;
+        Id is_finer;  // whether it is in the first level
+    };
+    Ids FirstState();
+    Ids Reduced(const Ids& state, const Ids& values, const Tap& tap);
+    Ids Blended(const Ids& state, Id weight, Id is_finer);
+    Ids ResultOf(const Ids& state);
+    Id IsSecond(Id tap, uint32_t axis);
+    Id WeightOf(const Tap& tap);
+    Id Between(Id first, Id second, Id weight);
+    Ids Averaged(const Ids& state, const Ids& values, const Tap& tap);
+    Ids AveragedOnCube(const Ids& state, const Ids& values, const Tap& tap);
+    template <typename Body>
+    Ids ByReduction(const Ids& state, Body&& body);
 
     ImageCode& code_;
     const SampledPlace& place_;
