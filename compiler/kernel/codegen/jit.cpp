@@ -4,6 +4,7 @@
 #include "compiler/kernel/codegen/casts_before_shuffles.h"
 #include "compiler/kernel/codegen/cheap_floats.h"
 #include "compiler/kernel/codegen/contract.h"
+#include "compiler/kernel/codegen/iteration_tables.h"
 #include "compiler/kernel/codegen/promote_slots.h"
 #include "compiler/kernel/codegen/quick_constants.h"
 #include "compiler/kernel/codegen/quick_split.h"
@@ -187,6 +188,7 @@ Status OptimizeModule(llvm::Module& module,
                                                       /*UseMemorySSA=*/true));
             passes.addPass(VersionLoopsPass());
             passes.addPass(ReciprocalsPass());
+            passes.addPass(IterationTablesPass());
         }
         passes.addPass(CastsBeforeShufflesPass());
         passes.addPass(KeepNanPass());
