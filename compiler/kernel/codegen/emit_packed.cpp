@@ -9,7 +9,7 @@ using llvm::Value;
 
 namespace {
 
-constexpr uint32_t kMostPackedOperations = 64;  // of one store
+constexpr uint32_t kMostPackedOperations = 160;  // of one store
 
 // Operations of one instruction or few for vectors of any length.
 bool CanPack(Op op) {
@@ -44,10 +44,21 @@ bool CanPack(Op op) {
         case Op::kFma:
         case Op::kFMin:
         case Op::kFMax:
+        case Op::kSelect:
+        case Op::kFOLt:
+        case Op::kFUNe:
             return true;
         default:
             return false;
     }
+}
+
+std::vector<uint32_t> NumbersOf(std::span<const ir::ValueId> values) {
+    std::vector<uint32_t> numbers;
+    for (ir::ValueId value : values) {
+        numbers.push_back(value.index);
+    }
+    return numbers;
 }
 
 }  // namespace
@@ -67,27 +78,46 @@ Value* PackedValues::Packed(std::span<const ir::ValueId> values) {
         return nullptr;
     }
     // First without emitting anything: what cannot be finished would be work for nothing.
-    uint32_t budget = kMostPackedOperations;
-    bool loads = false;
-    if (!FindPacked(values, budget, loads) || !loads) {
+    Search search{.budget = kMostPackedOperations, .loads = false, .known = {}};
+    if (!FindPacked(values, search) || !search.loads) {
         return nullptr;
     }
-    return EmitPacked(values);
+    std::map<Run, Value*> emitted;
+    return EmitPacked(values, emitted);
 }
 
-bool PackedValues::FindPacked(std::span<const ir::ValueId> values,
-                              uint32_t& budget,
-                              bool& loads) const {
-    if (budget == 0) {
+// A condition that all elements of a lane share: comparing spread values takes less than spreading
+// what a comparison gave.
+bool PackedValues::IsOneComparison(std::span<const ir::ValueId> values) const {
+    const ir::Instruction* inst = kernel_.Definition(values[0]);
+    return kernel_.type(values[0]) == ir::Type::kBool && inst != nullptr &&
+           (inst->op == Op::kFOLt || inst->op == Op::kFUNe) &&
+           std::ranges::all_of(values, [&](ir::ValueId value) { return value == values[0]; });
+}
+
+bool PackedValues::FindPacked(std::span<const ir::ValueId> values, Search& search) const {
+    const auto [known, is_new] = search.known.try_emplace(NumbersOf(values), false);
+    if (!is_new) {
+        return known->second;
+    }
+    if (search.budget == 0) {
         return false;
     }
-    --budget;
+    --search.budget;
+    const bool can = CanBePacked(values, search);
+    search.known[NumbersOf(values)] = can;
+    return can;
+}
+
+bool PackedValues::CanBePacked(std::span<const ir::ValueId> values, Search& search) const {
     const auto here = [&](ir::ValueId value) {
         return values_.held(value).raw != nullptr && values_.IsHere(value);
     };
     const ir::ValueId first = values[0];
-    if (std::ranges::all_of(values, [&](ir::ValueId value) { return value == first; }) ||
-        std::ranges::all_of(values, [&](ir::ValueId value) { return kernel_.IsConst(value); })) {
+    const bool is_same = std::ranges::all_of(values, [&](auto value) { return value == first; });
+    if (!IsOneComparison(values) && (is_same || std::ranges::all_of(values, [&](auto value) {
+                                         return kernel_.IsConst(value);
+                                     }))) {
         return std::ranges::all_of(values, here);
     }
     const ir::Instruction* inst = kernel_.Definition(first);
@@ -96,7 +126,7 @@ bool PackedValues::FindPacked(std::span<const ir::ValueId> values,
     }
     const auto packed = packed_loads_.find(first.index);
     if (packed != packed_loads_.end()) {
-        loads = true;
+        search.loads = true;
         return here(first) && packed->second.column == values_.held(first).raw &&
                std::ranges::equal(values, inst->results);
     }
@@ -122,17 +152,31 @@ bool PackedValues::FindPacked(std::span<const ir::ValueId> values,
         for (ir::ValueId value : values) {
             operands.push_back(kernel_.Definition(value)->operands[i]);
         }
-        if (!FindPacked(operands, budget, loads)) {
+        if (!FindPacked(operands, search)) {
             return false;
         }
     }
     return true;
 }
 
-Value* PackedValues::EmitPacked(std::span<const ir::ValueId> values) {
+Value* PackedValues::EmitPacked(std::span<const ir::ValueId> values,
+                                std::map<Run, Value*>& emitted) {
+    const Run run = NumbersOf(values);
+    const auto found = emitted.find(run);
+    if (found != emitted.end()) {
+        return found->second;
+    }
+    Value* made = MakePacked(values, emitted);
+    emitted[run] = made;
+    return made;
+}
+
+Value* PackedValues::MakePacked(std::span<const ir::ValueId> values,
+                                std::map<Run, Value*>& emitted) {
     const auto count = static_cast<unsigned>(values.size());
     const ir::ValueId first = values[0];
-    if (std::ranges::all_of(values, [&](ir::ValueId value) { return value == first; })) {
+    if (!IsOneComparison(values) &&
+        std::ranges::all_of(values, [&](ir::ValueId value) { return value == first; })) {
         if (shapes_.shape(first).uniform()) {
             return builder_.CreateVectorSplat(code_.lanes * count, values_.Scalar(first));
         }
@@ -160,7 +204,7 @@ Value* PackedValues::EmitPacked(std::span<const ir::ValueId> values) {
         for (ir::ValueId value : values) {
             operands.push_back(kernel_.Definition(value)->operands[i]);
         }
-        parts.push_back(EmitPacked(operands));
+        parts.push_back(EmitPacked(operands, emitted));
     }
     return EmitPureOp(builder_, kernel_, inst, parts)[0];
 }

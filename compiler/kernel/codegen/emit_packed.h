@@ -7,6 +7,7 @@
 
 #include <map>
 #include <span>
+#include <vector>
 
 #include "compiler/kernel/codegen/emit_values.h"
 
@@ -25,8 +26,21 @@ class PackedValues : FunctionPart {
         llvm::Value* column = nullptr;  // the first element's vector, of the same emission
     };
 
-    bool FindPacked(std::span<const ir::ValueId> values, uint32_t& budget, bool& loads) const;
-    llvm::Value* EmitPacked(std::span<const ir::ValueId> values);
+    // The values of one run, by number.
+    using Run = std::vector<uint32_t>;
+    struct Search {
+        uint32_t budget = 0;
+        bool loads = false;
+        std::map<Run, bool> known;
+    };
+
+    bool FindPacked(std::span<const ir::ValueId> values, Search& search) const;
+    bool CanBePacked(std::span<const ir::ValueId> values, Search& search) const;
+    bool IsOneComparison(std::span<const ir::ValueId> values) const;
+    llvm::Value* EmitPacked(std::span<const ir::ValueId> values,
+                            std::map<Run, llvm::Value*>& emitted);
+    llvm::Value* MakePacked(std::span<const ir::ValueId> values,
+                            std::map<Run, llvm::Value*>& emitted);
 
     ValueCode& values_;
     std::map<uint32_t, PackedLoad> packed_loads_;  // by a load's first result

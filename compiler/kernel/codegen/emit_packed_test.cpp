@@ -2,6 +2,8 @@
 // in, and loads that prefetch later lines.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
@@ -269,6 +271,73 @@ TEST(EmitSegments, FewInvocationsWork) {
                          }
                      }
                  });
+}
+
+// Halves between those of two runs, as a filter of texels takes them: a weight that the elements of
+// a lane share, which chooses as well, and infinite ones.
+TEST(EmitPacked, WhatElementsShareChoosesBetweenRuns) {
+    std::string body = R"(
+    %three:i32 = const 3
+    %nothing:f32 = const 0.0
+    %quarter:f32 = const 0.25
+    %infinity:f32 = const 0x7f800000
+    %at:i32 = shl %i, %three
+    %behind:i32 = iadd %at, %eight
+    %part:i32 = and %lx, %three
+    %part_f:f32 = stof %part
+    %w:f32 = fmul %part_f, %quarter
+    %counts:bool = fune %w, %nothing
+    %a0:i16, %a1:i16, %a2:i16, %a3:i16 = load_buffer %in, %at align(8)
+    %b0:i16, %b1:i16, %b2:i16, %b3:i16 = load_buffer %in, %behind align(8)
+)";
+    for (const std::string k : {"0", "1", "2", "3"}) {
+        body += "%ah" + k + ":f16 = bitcast %a" + k + "\n%af" + k + ":f32 = fconvert %ah" + k +
+                "\n%bh" + k + ":f16 = bitcast %b" + k + "\n%bf" + k + ":f32 = fconvert %bh" + k +
+                "\n%abs" + k + ":f32 = fabs %af" + k + "\n%fin" + k + ":bool = folt %abs" + k +
+                ", %infinity\n%base" + k + ":f32 = select %fin" + k + ", %af" + k +
+                ", %nothing\n%d" + k + ":f32 = fsub %bf" + k + ", %base" + k + "\n%r" + k +
+                ":f32 = fma %w, %d" + k + ", %af" + k + "\n%c" + k + ":f32 = select %counts, %r" +
+                k + ", %af" + k + "\n%h" + k + ":f16 = fconvert %c" + k + "\n%s" + k +
+                ":i16 = bitcast %h" + k + "\n";
+    }
+    body += "store_buffer %out, %at, %s0, %s1, %s2, %s3 align(8)\nreturn\n";
+    const ir::Kernel kernel = Parse("", body);
+    const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16, "x86-64-v4");
+    ASSERT_TRUE(native.ok());
+    EXPECT_NE(native->optimized_llvm_ir().find("to <64 x half>"), std::string::npos);
+    // 1, 2, 4, infinity, ... in the order of memory.
+    constexpr uint16_t kHalves[] = {0x3c00, 0x4000, 0x4400, 0x7c00, 0x4800, 0x0000, 0xfc00};
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    constexpr float kValues[] = {1, 2, 4, kInfinity, 8, 0, -kInfinity};
+    std::vector<uint32_t> words;
+    for (uint32_t i = 0; i < 2 * 129; ++i) {
+        words.push_back(kHalves[2 * i % 7] | uint32_t{kHalves[(2 * i + 1) % 7]} << 16);
+    }
+    const auto expected = [&](uint32_t i) {
+        const uint32_t lane = i / 4 % 64;
+        const float weight = static_cast<float>(lane % 4) / 4;
+        const float first = kValues[i % 7];
+        const float second = kValues[(i + 4) % 7];
+        return weight == 0         ? first
+               : std::isinf(first) ? weight * second + first
+                                   : weight * (second - first) + first;
+    };
+    const auto value_of = [](uint16_t half) {
+        const int exponent = half >> 10 & 31;
+        const float fraction = static_cast<float>(half & 1023) / 1024;
+        float value = exponent == 31  ? (fraction == 0 ? kInfinity : NAN)
+                      : exponent == 0 ? std::ldexp(fraction, -14)
+                                      : std::ldexp(1 + fraction, exponent - 15);
+        return (half & 0x8000) != 0 ? -value : value;
+    };
+    ForEachWidth(kernel, {words, std::vector<uint32_t>(256, 7)}, Groups(2), [&](const Buffers& b) {
+        for (uint32_t i = 0; i < 512; ++i) {
+            const float value = value_of(static_cast<uint16_t>(b[1][i / 2] >> (i % 2 * 16)));
+            const float wanted = expected(i);
+            ASSERT_TRUE(value == wanted || (std::isnan(value) && std::isnan(wanted)))
+                << i << ": " << value << " in place of " << wanted;
+        }
+    });
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ Elements ElementsOf(TexelLayout layout) {
         case TexelLayout::k1_5_5_5:
             return {ir::Type::kI16, 1};
         case TexelLayout::k16x4:
+            return {ir::Type::kI16, 4};  // conversions of halves stay in the order of memory
         case TexelLayout::k32x2:
             return {kI32, 2};
         case TexelLayout::k32x4:
@@ -143,8 +144,8 @@ Ids ImageCode::LoadRaw(Id buffer, const Texel& texel, Id format, bool sampled, u
                 word = Emit(Op::kZExt, kI32, {word});
             }
         }
-        if (elements.count == 3) {
-            words.push_back(Int(0));
+        if (elements.count > 1 && ir::BitWidth(elements.type) == ComponentBits(known)[0]) {
+            words.resize(4, Int(0));  // an element a component
             return words;
         }
         Ids raw;
@@ -175,6 +176,7 @@ void ImageCode::StoreRaw(Id buffer,
     Switch(layout, kStorageLayouts, {}, [&](uint32_t which) {
         const auto known = static_cast<TexelLayout>(which);
         const Elements elements = ElementsOf(known);
+        const uint32_t element_bits = std::min(ir::BitWidth(elements.type), 32u);
         std::array<Id, 4> words;
         uint32_t at = 0;
         const std::array<uint8_t, 4> all_bits = ComponentBits(known);
@@ -185,10 +187,10 @@ void ImageCode::StoreRaw(Id buffer,
                 part = I(Op::kLShr, part, Int(i == 2 ? 5 : 4));
             }
             part = Bits(part, 0, bits);
-            if (at % 32 != 0) {
-                part = I(Op::kShl, part, Int(at % 32));
+            if (at % element_bits != 0) {
+                part = I(Op::kShl, part, Int(at % element_bits));
             }
-            Id& word = words[at / 32];
+            Id& word = words[at / element_bits];
             word = word.valid() ? I(Op::kOr, word, part) : part;
             at += bits;
         }
