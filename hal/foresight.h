@@ -6,9 +6,9 @@
 
 namespace fornax::hal {
 
-// Of kernels that make code for what a dispatch finds bound: they can begin before it does. Nothing
-// depends on it, so a device may tell little, or something that is not so any more when the
-// dispatch begins. Thread-safe.
+// A kernel that makes code for what a dispatch finds bound has one, to begin before the dispatch
+// does. Nothing depends on it, so a device may tell little, or something that is not so any more
+// when the dispatch begins. Thread-safe.
 class Foresight {
   public:
     // Reads a word of a descriptor set that a dispatch will find; false where there is none.
