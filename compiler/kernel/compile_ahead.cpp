@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 namespace fornax::kernel {
@@ -58,7 +58,7 @@ void CompileAhead::StartThread() {
     pthread_sigmask(SIG_SETMASK, &all, &previous);
     try {
         threads_.emplace_back([this] { Work(); });
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
         // Those that there are have to do.
     }
     pthread_sigmask(SIG_SETMASK, &previous, nullptr);

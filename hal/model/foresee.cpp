@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "hal/foresight.h"
@@ -25,21 +26,19 @@ void ForeseeBind(const CommandStream& stream, const Packet& packet, HeapView& he
         return;
     }
     const auto* sets = reinterpret_cast<const uint64_t*>(bind.descriptor_sets);
-    executables[index]->desc().foresight->Foresee([&](uint32_t set, uint32_t offset_bytes,
-                                                      uint32_t& word) {
+    const auto read = [&](uint32_t set, uint32_t offset_bytes, uint32_t& word) {
         if (set >= bind.set_count || sets[set] == 0) {
             return false;
         }
         const uint64_t address = sets[set] + offset_bytes;
-        if (address < sets[set]) {
-            return false;
-        }
-        if (!stream.OwnsSideData(address, sizeof(word)) && !heap.Contains(address, sizeof(word))) {
+        if (address < sets[set] || (!stream.OwnsSideData(address, sizeof(word)) &&
+                                    !heap.Contains(address, sizeof(word)))) {
             return false;
         }
         std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof(word));
         return true;
-    });
+    };
+    executables[index]->desc().foresight->Foresee(std::cref(read));  // takes no memory
 }
 
 void Foresee(const CommandStream& stream, const HostHeap& heap, uint32_t depth) {
