@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "hal/foresight.h"
 #include "hal/kernel_abi.h"
 
 namespace fornax::hal {
@@ -29,6 +30,8 @@ struct KernelDesc {
     bool interruptible = false;
     // Words that the kernel counts in, where it was compiled to (WorkerFrame::region_counts).
     uint32_t region_counters = 0;
+    // Told of dispatches that have been submitted; may be null. Lives as long as `code`.
+    const Foresight* foresight = nullptr;
     std::string name;
     // Keeps the memory of `entry` mapped; may be null. The last reference may be dropped on a
     // thread of the device, so it must not own a Queue or Device.

@@ -344,12 +344,28 @@ Result<CompiledObject> ObjectOf(const ir::Kernel& kernel,
 }
 
 // Whether it is certain enough, before it is tried, that code can be made of the kernel.
-bool MayBePutOff(const ir::Kernel& kernel, std::optional<uint64_t> scratch_bound) {
+bool MayBePutOff(const ir::Kernel& kernel) {
     constexpr uint32_t kMostInstructions = 20'000;
-    return !kernel.deciding_words.empty() && kernel.num_insts() <= kMostInstructions &&
-           scratch_bound && *scratch_bound <= FunctionCode::kMaxScratchBytes &&
+    if (kernel.deciding_words.empty() || kernel.num_insts() > kMostInstructions) {
+        return false;
+    }
+    const std::optional<uint64_t> scratch_bound = ScratchBound(kernel);
+    return scratch_bound && *scratch_bound <= FunctionCode::kMaxScratchBytes &&
            CheckPureOps(kernel).ok();
 }
+
+// SharedFacts::least_scratch_bytes.
+uint32_t LeastScratch(const ir::Kernel& kernel) {
+    if (kernel.deciding_words.empty()) {
+        return 0;
+    }
+    return static_cast<uint32_t>(
+        std::min(ScratchBound(kernel).value_or(0), FunctionCode::kMaxScratchBytes));
+}
+
+// Before private variables are promoted their bound says little: kernels with more than this have
+// their first passes before they are put off.
+constexpr uint32_t kMostScratchUnpromoted = 1u << 20;
 
 class Backend::Pending final : public PendingObject {
   public:
@@ -403,17 +419,19 @@ Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
     if (dump.enabled()) {
         dump.Write("read.ir", ir::PrintKernel(kernel));
     }
+    // The passes take twice as long as the reader does, and make the facts only better.
+    if (time == CodeTime::kWhenBound && IndependentWorkgroups(kernel) &&
+        LeastScratch(kernel) <= kMostScratchUnpromoted && MayBePutOff(kernel)) {
+        facts.least_scratch_bytes = LeastScratch(kernel);
+        return CompiledObject{.facts = FactsOf(kernel, facts)};
+    }
     RunFirstPasses(kernel, VectorRegisters(target));
     facts.cost = CostOf(request, kernel);
     if (dump.enabled() && facts.cost) {
         dump.Write("cost", CostText(*facts.cost));
     }
-    const std::optional<uint64_t> scratch_bound = ScratchBound(kernel);
-    if (!kernel.deciding_words.empty()) {
-        facts.least_scratch_bytes = static_cast<uint32_t>(
-            std::min(scratch_bound.value_or(0), FunctionCode::kMaxScratchBytes));
-    }
-    if (time == CodeTime::kWhenBound && MayBePutOff(kernel, scratch_bound)) {
+    facts.least_scratch_bytes = LeastScratch(kernel);
+    if (time == CodeTime::kWhenBound && MayBePutOff(kernel)) {
         return CompiledObject{.facts = FactsOf(kernel, facts)};
     }
     FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(*this, target));

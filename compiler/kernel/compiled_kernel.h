@@ -9,6 +9,7 @@
 
 #include "compiler/kernel/binding_layout.h"
 #include "compiler/kernel/kernel_cost.h"
+#include "hal/foresight.h"
 #include "hal/kernel_abi.h"
 
 namespace fornax::kernel {
@@ -39,6 +40,8 @@ class CompiledKernel {
     // back. Empty for a kernel that cannot be stored. May wait for a compilation in the background;
     // what it refers to does not change afterwards.
     virtual const std::vector<uint8_t>& Serialized() const { return serialized; }
+    // Null if it makes no code for what is bound. Lives as long as the kernel.
+    virtual const hal::Foresight* foresight() const { return nullptr; }
 
     std::vector<uint8_t> serialized;  // of kernels that are complete when they are made
 };

@@ -18,6 +18,7 @@
 #include "compiler/kernel/cache_key.h"
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/compile_ahead.h"
 #include "compiler/kernel/interpreting_compiler.h"
 #include "compiler/kernel/scratch.h"
 #include "compiler/kernel/specialized_kernel.h"
@@ -99,10 +100,12 @@ class Compiler final : public KernelCompiler {
         std::unordered_set<Hash128> in_flight;  // being looked up or compiled by some thread
         unsigned running = 0;                   // compilations, which cost memory and a CPU each
 
-        BackgroundQueue background;  // the last member: its jobs use the others
+        BackgroundQueue background;  // its jobs use the members before it
+        CompileAhead ahead;          // the last member: its jobs use the others
     };
 
-    Result<KernelPtr> CompileAt(const CompileRequest& request, CodeTime time);
+    // What is compiled ahead by few threads keeps nobody waiting who needs code now.
+    Result<KernelPtr> CompileAt(const CompileRequest& request, CodeTime time, bool ahead = false);
     Result<KernelPtr> CompileNew(State& state,
                                  const CompileRequest& request,
                                  const Hash128& key,
@@ -122,6 +125,11 @@ class Compiler final : public KernelCompiler {
     std::shared_ptr<SpecializedKernel> GetSpecialized(State& state,
                                                       const CompileRequest& request,
                                                       const KernelPtr& kernel);
+
+    // A job of State::ahead.
+    void MakeAhead(const OwnRequest& source,
+                   const std::weak_ptr<const SpecializedKernel>& weak,
+                   const std::vector<DescriptorWord>& words);
 
     Hash128 Hash(const CompileRequest& request) const {
         return HashRequest(request, target_, build_);
@@ -261,7 +269,7 @@ Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
 }
 
 // Without kWhenBound the kernel has code.
-Result<KernelPtr> Compiler::CompileAt(const CompileRequest& request, CodeTime time) {
+Result<KernelPtr> Compiler::CompileAt(const CompileRequest& request, CodeTime time, bool ahead) {
     const Hash128 key = Hash(request);
     State& state = state_.Get();
     {
@@ -272,13 +280,13 @@ Result<KernelPtr> Compiler::CompileAt(const CompileRequest& request, CodeTime ti
             if (KernelPtr kernel = state.FindLive(key)) {
                 return kernel;
             }
-            if (!state.in_flight.contains(key) && state.running < max_running_) {
+            if (!state.in_flight.contains(key) && (ahead || state.running < max_running_)) {
                 break;
             }
             state.changed.wait(lock);
         }
         state.in_flight.insert(key);
-        ++state.running;
+        state.running += ahead ? 0 : 1;
     }
     // Also when memory runs out on the way: others wait for the key.
     const struct Turn {
@@ -286,13 +294,14 @@ Result<KernelPtr> Compiler::CompileAt(const CompileRequest& request, CodeTime ti
             {
                 std::lock_guard lock(state.mutex);
                 state.in_flight.erase(key);
-                --state.running;
+                state.running -= ahead ? 0 : 1;
             }
             state.changed.notify_all();
         }
         State& state;
         const Hash128& key;
-    } turn{state, key};
+        const bool ahead;
+    } turn{state, key, ahead};
     KernelPtr cached = request.disk == DiskUse::kNone ? nullptr : state.stored.Read(key);
     if (cached && !cached->entry && time == CodeTime::kNow) {
         cached = nullptr;
@@ -414,9 +423,38 @@ std::shared_ptr<SpecializedKernel> Compiler::GetSpecialized(State& state,
         wanted.known_words = std::move(words);
         return CompileAt(wanted, CodeTime::kNow);
     };
-    auto made = std::make_shared<SpecializedKernel>(kernel, make);
+    const auto ahead = [this, source](const std::weak_ptr<const SpecializedKernel>& weak,
+                                      const std::vector<DescriptorWord>& words) {
+        state_.Get().ahead.Add([=, this] { MakeAhead(*source, weak, words); });
+    };
+    auto made = std::make_shared<SpecializedKernel>(kernel, make, ahead);
     state.specialized[key] = {made, std::move(source)};
     return made;
+}
+
+void Compiler::MakeAhead(const OwnRequest& source,
+                         const std::weak_ptr<const SpecializedKernel>& weak,
+                         const std::vector<DescriptorWord>& words) try {
+    const std::shared_ptr<const SpecializedKernel> kernel = weak.lock();
+    if (!kernel || kernel->HasVariant(words)) {
+        return;
+    }
+    CompileRequest wanted = source.request;
+    wanted.known_words = words;
+    {
+        // Whoever makes it already needs no help.
+        State& state = state_.Get();
+        std::lock_guard lock(state.mutex);
+        if (state.in_flight.contains(Hash(wanted))) {
+            return;
+        }
+    }
+    Result<KernelPtr> code = CompileAt(wanted, CodeTime::kNow, /*ahead=*/true);
+    if (code.ok()) {
+        kernel->Offer(words, std::move(code).value());
+    }
+} catch (const std::exception&) {
+    // There is no memory, so the dispatch has to see.
 }
 
 // --- Tiers ---------------------------------------------------------------------------------------

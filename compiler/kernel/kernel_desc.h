@@ -24,6 +24,7 @@ inline hal::KernelDesc DescribeExecutable(std::shared_ptr<const CompiledKernel> 
         .independent_workgroups = kernel->independent_workgroups,
         .interruptible = kernel->interruptible,
         .region_counters = kernel->cost ? kernel->cost->counters : 0,
+        .foresight = kernel->foresight(),
         .name = kernel->name,
         .code = std::move(kernel),
     };

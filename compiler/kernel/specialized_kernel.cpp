@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <string>
@@ -45,8 +46,8 @@ class SignalsBlocked {
 
 }  // namespace
 
-SpecializedKernel::SpecializedKernel(KernelPtr common, MakeCode make)
-    : made_of_(std::move(common)), make_(std::move(make)) {
+SpecializedKernel::SpecializedKernel(KernelPtr common, MakeCode make, MakeAhead ahead)
+    : made_of_(std::move(common)), make_(std::move(make)), ahead_(std::move(ahead)) {
     entry = Run;
     context = this;
     // What is serialized may be changing: it stays the common kernel's.
@@ -70,10 +71,11 @@ SpecializedKernel::SpecializedKernel(KernelPtr common, MakeCode make)
     }
 }
 
-void SpecializedKernel::SetMakeCode(MakeCode make) {
+void SpecializedKernel::SetMakeCode(MakeCode make, MakeAhead ahead) {
     const SignalsBlocked blocked;
     std::lock_guard lock(mutex_);
     make_ = std::move(make);
+    ahead_ = std::move(ahead);
 }
 
 void SpecializedKernel::SetCommon(KernelPtr common) {
@@ -171,6 +173,54 @@ const CompiledKernel* SpecializedKernel::AddVariant(std::span<const uint32_t> va
     return found && found->code ? found->code.get() : CommonNow();
 }
 
+// --- Ahead
+// ---------------------------------------------------------------------------------------
+
+// Who submits does not wait: while the mutex is held, code is being made already.
+void SpecializedKernel::Foresee(const ReadWord& read) const {
+    try {
+        std::vector<uint32_t> values(deciding_words.size());
+        for (size_t i = 0; i < values.size(); ++i) {
+            if (!read(deciding_words[i].set, deciding_words[i].offset_bytes, values[i])) {
+                return;
+            }
+        }
+        const SignalsBlocked blocked;
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock.owns_lock()) {
+            return;
+        }
+        ForgetIfAbandoned();
+        if (ahead_ && WantsToForesee() && asked_ahead_.size() < kMaxAhead &&
+            std::ranges::find(asked_ahead_, values) == asked_ahead_.end()) {
+            ahead_(weak_from_this(), WordsOf(values));
+            asked_ahead_.push_back(std::move(values));
+        }
+    } catch (const std::exception&) {
+        // There is no memory, so the dispatch has to see.
+    }
+}
+
+bool SpecializedKernel::HasVariant(std::span<const DescriptorWord> words) const {
+    std::vector<uint32_t> values;
+    std::ranges::transform(words, std::back_inserter(values), &DescriptorWord::value);
+    return Find(values, variant_count_.load(std::memory_order_acquire)) != nullptr;
+}
+
+void SpecializedKernel::Offer(std::span<const DescriptorWord> words, KernelPtr code) const {
+    std::vector<uint32_t> values;
+    std::ranges::transform(words, std::back_inserter(values), &DescriptorWord::value);
+    const SignalsBlocked blocked;
+    std::lock_guard lock(mutex_);
+    ForgetIfAbandoned();
+    const uint32_t count = variant_count_.load(std::memory_order_relaxed);
+    if (count < kMaxVariants && !Find(values, count) && FitsScratch(*code)) {
+        std::ranges::copy(values, variants_[count].values.begin());
+        variants_[count].code = std::move(code);
+        variant_count_.store(count + 1, std::memory_order_release);
+    }
+}
+
 // A thread of the parent process may have been changing what is not in use yet.
 void SpecializedKernel::ForgetIfAbandoned() const {
     if (!mutex_.TakeAbandoned()) {
@@ -183,6 +233,7 @@ void SpecializedKernel::ForgetIfAbandoned() const {
     if (!common_code_.load(std::memory_order_relaxed)) {
         new (&common_) KernelPtr;
     }
+    new (&asked_ahead_) std::vector<std::vector<uint32_t>>;
 }
 
 // If it cannot be made now, it is tried again when it is wanted again.
@@ -194,13 +245,17 @@ const CompiledKernel* SpecializedKernel::CommonNow() const {
     return common_.get();
 }
 
-Result<KernelPtr> SpecializedKernel::TryToMake(std::span<const uint32_t> values) const {
+std::vector<DescriptorWord> SpecializedKernel::WordsOf(std::span<const uint32_t> values) const {
     std::vector<DescriptorWord> words;
     for (size_t i = 0; i < values.size(); ++i) {
         words.push_back({.place = deciding_words[i], .value = values[i]});
     }
-    FORNAX_ASSIGN_OR_RETURN(KernelPtr code, make_(std::move(words)));
-    if (code->scratch_bytes > scratch_bytes) {
+    return words;
+}
+
+Result<KernelPtr> SpecializedKernel::TryToMake(std::span<const uint32_t> values) const {
+    FORNAX_ASSIGN_OR_RETURN(KernelPtr code, make_(WordsOf(values)));
+    if (!FitsScratch(*code)) {
         return Error{ErrorCode::kInternal, "It needs " + std::to_string(code->scratch_bytes) +
                                                " bytes of scratch, and " +
                                                std::to_string(scratch_bytes) + " are set aside."};

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/sanitized.h"
 #include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/scratch.h"
 #include "compiler/kernel/test_reader.h"
 #include "compiler/kernel/tiered_kernel.h"
 
@@ -35,12 +36,14 @@ constexpr uint32_t kFault = UINT32_MAX;
 
 // c[i] = 256 * the format's word + the number of levels, which the reader of this test program
 // takes for deciding words both. `between` goes before the store.
-std::vector<uint32_t> KernelOfWords(const std::string& between = "") {
+std::vector<uint32_t> KernelOfWords(const std::string& between = "",
+                                    const std::string& locals = "") {
     const std::string text =
         R"(kernel "words" workgroup_size(16, 1, 1) subgroup_size(32) {
   binding 0: storage_buffer set(0) binding(0) count(1) offset(0)
   binding 1: storage_image set(0) binding(1) count(1) offset(16)
-  body {
+)" + locals +
+        R"(  body {
     %0:i32 = builtin local_id_x
     %1:i32 = const 2
     %2:i32 = shl %0, %1
@@ -62,6 +65,12 @@ std::vector<uint32_t> KernelOfWords(const std::string& between = "") {
     std::vector<uint32_t> words((text.size() + 3) / 4);
     std::memcpy(words.data(), text.data(), text.size());
     return words;
+}
+
+// The same result, by way of the first element of a private array.
+std::vector<uint32_t> KernelOfWordsWithArray(uint32_t elements) {
+    return KernelOfWords("    store_local 0, %3, %11\n    %copy:i32 = load_local 0, %3\n",
+                         "  local 0: i32[" + std::to_string(elements) + "]\n");
 }
 
 // Long enough for a baseline tier, and the same result.
@@ -244,6 +253,23 @@ TEST_F(SpecializedKernelTest, KernelsWithBarriersHaveTheCommonCodeFromTheStart) 
     EXPECT_TRUE(Specialized(*kernel).HasCommon());
     EXPECT_EQ(RunOn(*kernel, 3, 1), 3 * 256u + 1);
     EXPECT_EQ(Specialized(*kernel).VariantCount(), 1u);
+}
+
+// The passes that promote private arrays take longer than reading the kernel does, so they are left
+// to the variants, whose scratch memory has to be enough for what they find.
+TEST_F(SpecializedKernelTest, PassesAreNotRunForFacts) {
+    constexpr uint32_t kElementBytes = 8 * 64;  // of scratch memory, at most
+    for (const uint32_t elements : {16u, 2048u, 2049u}) {
+        words_ = KernelOfWordsWithArray(elements);
+        auto compiler = MakeCompiler(/*with_cache=*/false);
+        const auto kernel = Compile(*compiler);
+        // Those whose arrays would take more than 1 MB have their passes after all.
+        const uint32_t first_bytes = elements <= 2048 ? elements * kElementBytes : 0;
+        EXPECT_EQ(kernel->scratch_bytes, ScratchForBoth(first_bytes)) << elements;
+        EXPECT_FALSE(Specialized(*kernel).HasCommon());
+        EXPECT_EQ(RunOn(*kernel, 3, 1), 3 * 256u + 1);
+        EXPECT_EQ(Specialized(*kernel).VariantCount(), 1u);
+    }
 }
 
 TEST_F(SpecializedKernelTest, NothingIsReadAgainThatIsOnDisk) {

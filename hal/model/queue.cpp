@@ -10,6 +10,7 @@
 
 #include "hal/model/device.h"
 #include "hal/model/float_mode.h"
+#include "hal/model/foresee.h"
 #include "hal/model/kernel_guard.h"
 
 namespace fornax::hal::model {
@@ -137,6 +138,9 @@ Status ModelQueue::Submit(const SubmitInfo& info) {
             return Error{ErrorCode::kInvalidArgument,
                          "A submission names a command stream that is null."};
         }
+    }
+    for (const std::shared_ptr<const CommandStream>& stream : info.streams) {
+        ForeseeDispatches(*stream, device_->host_heap());
     }
     submission->stream_count = info.streams.size();
     submission->resources.streams.assign(info.streams.begin(), info.streams.end());

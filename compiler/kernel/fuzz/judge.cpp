@@ -197,8 +197,14 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
     if (!status.ok()) {
         return "the interpreter: " + status.error().message;
     }
+    // A kernel that is put off may have been through the first passes or not.
+    const std::optional<uint64_t> first_bound = ScratchBound(*read);
     RunFirstPasses(*read, VectorRegisters(target.info));
     const std::optional<uint64_t> scratch_bound = ScratchBound(*read);
+    if (first_bound && scratch_bound && *scratch_bound > *first_bound) {
+        return "the scratch memory: the first passes raise the bound from " +
+               std::to_string(*first_bound) + " to " + std::to_string(*scratch_bound);
+    }
     RunOtherPasses(*read, which.quality, VectorRegisters(target.info),
                    JoinedProductsFor(target.info));
     if (Status verified = ir::Verify(*read); !verified.ok()) {
