@@ -150,7 +150,7 @@ VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info,
                                    .maxArrayLayers = kMaxImageLayers,
                                    .sampleCounts = VK_SAMPLE_COUNT_1_BIT,
                                    .maxResourceSize = kMaxImageBytes};
-    uint32_t largest = kMaxImageDimension;
+    const uint32_t largest = kMaxImageDimension;
     switch (info.type) {
         case VK_IMAGE_TYPE_1D:
             limits.maxExtent = {largest, 1, 1};
@@ -159,7 +159,6 @@ VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info,
             limits.maxExtent = {largest, largest, 1};
             break;
         case VK_IMAGE_TYPE_3D:
-            largest = kMaxImageDimension3D;
             limits.maxExtent = {largest, largest, largest};
             limits.maxArrayLayers = 1;
             break;

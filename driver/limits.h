@@ -35,8 +35,7 @@ inline constexpr uint64_t kNonCoherentAtomSize = 64;
 // Images. Kernels reach the texels of an image by 32-bit offsets.
 inline constexpr uint64_t kImageAlignment = hal::kMemoryAlignment;
 inline constexpr uint64_t kMaxImageBytes = UINT32_MAX;
-inline constexpr uint32_t kMaxImageDimension = 16384;  // of one and two dimensions, and cubes
-inline constexpr uint32_t kMaxImageDimension3D = 2048;
+inline constexpr uint32_t kMaxImageDimension = 16384;
 inline constexpr uint32_t kMaxImageLayers = 2048;
 // VkSampleCountFlags. The samples of a texel lie side by side.
 inline constexpr uint32_t kSampleCounts = 1 | 2 | 4 | 8;

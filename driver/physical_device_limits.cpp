@@ -98,7 +98,7 @@ VkPhysicalDeviceLimits MakeLimits(const hal::DeviceCapabilities& capabilities) {
     // Images and samplers.
     limits.maxImageDimension1D = kMaxImageDimension;
     limits.maxImageDimension2D = kMaxImageDimension;
-    limits.maxImageDimension3D = kMaxImageDimension3D;
+    limits.maxImageDimension3D = kMaxImageDimension;
     limits.maxImageDimensionCube = kMaxImageDimension;
     limits.maxImageArrayLayers = kMaxImageLayers;
     limits.maxTexelBufferElements = kMaxTexelBufferElements;

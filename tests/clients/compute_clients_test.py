@@ -150,6 +150,17 @@ class ClientsTest(unittest.TestCase):
                                                                         {"build": other_build})}
         self.assertEqual(len(stamps), 4)
 
+    def test_a_client_that_lacks_what_no_registry_has_runs_only_by_name_and_says_so(self):
+        client = Client("", "some_cases.py", ("one",), needs="FORNAX_SOME")
+        with mock.patch.dict(os.environ, {"FORNAX_SOME": ""}), mock.patch.object(compute_clients, "CLIENTS", {"some": client}), \
+                mock.patch.object(compute_clients, "run") as run, mock.patch.object(compute_clients, "install", client_setup.install), \
+                mock.patch("builtins.print") as printed:
+            for arguments, exit_status in (([], 0), (["some"], 1)):
+                with mock.patch.object(sys, "argv", ["", *arguments]):
+                    self.assertEqual(compute_clients.main(), exit_status)
+            self.assertIn("FORNAX_SOME has to name what some needs", str(printed.call_args))
+            run.assert_not_called()
+
     def test_every_client_has_its_program(self):
         for name, client in compute_clients.CLIENTS.items():
             self.assertTrue((compute_clients.PROGRAMS / client.program).is_file(), name)

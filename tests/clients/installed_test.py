@@ -19,7 +19,7 @@ LEFT_OUT = ("ffmpeg", "gpt4all", "iree", "onnxruntime")
 
 def installed() -> list[str]:
     clients = compute_clients.CLIENTS
-    stamps = {name: folder_of(name) / "stamp" for name in clients if name not in LEFT_OUT}
+    stamps = {name: folder_of(name) / "stamp" for name, client in clients.items() if name not in LEFT_OUT and client.is_possible}
     return [name for name, stamp in stamps.items() if stamp.exists() and stamp.read_text() == clients[name].stamp]
 
 

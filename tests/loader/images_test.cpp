@@ -9,6 +9,7 @@
 #include "tests/loader/shaders/image_atomics.spv.h"
 #include "tests/loader/shaders/image_dimensions.spv.h"
 #include "tests/loader/shaders/image_known_formats.spv.h"
+#include "tests/loader/shaders/image_long_axes.spv.h"
 #include "tests/loader/shaders/image_texel_buffers.spv.h"
 #include "tests/loader/shaders/image_texels_float.spv.h"
 #include "tests/loader/shaders/image_texels_int.spv.h"
@@ -290,6 +291,41 @@ TEST_F(ImagesTest, EveryDimension) {
     const uint32_t sizes[] = {9, 7, 5, 10, 6, 5, 3, 7, 6, 5, 9, 5, 5, 3, 3, 2};
     for (size_t i = 0; i < 16; ++i) {
         EXPECT_EQ(out.words[i], sizes[i]) << i;
+    }
+}
+
+TEST_F(ImagesTest, LongVolumes) {
+    VkPhysicalDeviceProperties properties;
+    vkGetPhysicalDeviceProperties(physical_, &properties);
+    const uint32_t length = properties.limits.maxImageDimension3D;
+    EXPECT_GE(length, 4096u);  // ExecuTorch makes tensors of more than 2048 texels without asking
+    const VkExtent3D extents[] = {{length, 2, 1}, {2, length, 1}, {1, 2, length}};
+    std::vector<TestImage> images;
+    std::vector<Slot> slots;
+    std::vector<uint8_t> contents(size_t{length} * 2 * 4);
+    for (uint32_t i = 0; i < contents.size() / 4; ++i) {
+        const uint32_t value = i * 1000;
+        std::memcpy(contents.data() + i * 4, &value, 4);
+    }
+    for (const VkExtent3D& extent : extents) {
+        images.push_back(
+            MakeImage({.type = VK_IMAGE_TYPE_3D, .format = VK_FORMAT_R32_UINT, .extent = extent}));
+        Upload(images.back(), contents);
+        slots.push_back(Slot::Storage(MakeView(images.back(), VK_IMAGE_VIEW_TYPE_3D)));
+    }
+    Run(MakeImagePipeline(spirv::kImageLongAxes, slots), length / 64, 2, 1);
+    for (const TestImage& image : images) {
+        const auto bytes = Download(image);
+        const VkExtent3D extent = image.spec.extent;
+        SCOPED_TRACE(extent.width);
+        for (uint32_t t = 0; t < bytes.size() / 4; ++t) {
+            uint32_t value = 0;
+            std::memcpy(&value, bytes.data() + t * 4, 4);
+            const uint32_t x = t % extent.width;
+            const uint32_t y = t / extent.width % extent.height;
+            const uint32_t z = t / extent.width / extent.height;
+            ASSERT_EQ(value, t * 1000 + x + 3 * y + 5 * z) << "texel " << t;
+        }
     }
 }
 

@@ -26,6 +26,8 @@ class Client:
     runs_in_suite: bool = False  # the program runs on the Python of the Debian packages
     newest_peer: bool = False  # the system's lavapipe is too old for it: the peer is the newest, with that one's C library
     compat: str = ""  # FORNAX_COMPAT
+    # A variable of the environment that names what no registry has; without it the client is left out of runs that name none.
+    needs: str = ""
     environment: tuple[tuple[str, str], ...] = ()
     # More arguments of the program, from a folder for files that it needs.
     arguments: Callable[[Path], list[str]] = lambda folder: []
@@ -35,6 +37,10 @@ class Client:
     @property
     def packages(self) -> str:
         return " ".join([*self.python_packages, *self.node_packages, *self.debian_packages])
+
+    @property
+    def is_possible(self) -> bool:
+        return not self.needs or bool(os.environ.get(self.needs))
 
     @property
     def stamp(self) -> str:
@@ -98,6 +104,8 @@ def environment_of(name: str, client: Client) -> dict[str, str]:
 
 def install(name: str, client: Client):
     """Fills the client's folder unless it is complete."""
+    if not client.is_possible:
+        raise RuntimeError(f"{client.needs} has to name what {name} needs and no registry has; compute/{client.program} tells what that is.")
     folder = folder_of(name)
     stamp = folder / "stamp"
     if stamp.exists() and stamp.read_text() == client.stamp:

@@ -61,6 +61,14 @@ def iree_files(folder: Path) -> list[str]:
     return files
 
 
+def executorch_programs(folder: Path) -> list[str]:
+    """Where the client keeps its networks, which it lowers in minutes the first time."""
+    programs = folder_of("executorch") / "programs"
+    subprocess.run([python_of("executorch"), PROGRAMS / "executorch_cases.py", programs, "--lower"], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+    return [str(programs)]
+
+
 CLIENTS = {
     "taichi": Client("Taichi 1.7.4", "taichi_cases.py", ("taichi==1.7.4", "numpy<2.4"), compat="graphics"),
     "wgpu": Client("wgpu-py 0.32 (wgpu-native)", "wgpu_cases.py", ("wgpu==0.32.0", "numpy"), compat="graphics,conformance",
@@ -83,6 +91,8 @@ CLIENTS = {
                      arguments=ffmpeg_files),
     "pytorch": Client("PyTorch's Vulkan backend", "pytorch_cases.py",
                       debian_packages=("python3-torch", "python3-numpy", "mesa-vulkan-drivers"), runs_in_suite=True, compat="bounds"),
+    "executorch": Client("ExecuTorch 1.5's Vulkan delegate", "executorch_cases.py", ("executorch==1.5.1", "torch==2.13.0", "numpy"),
+                         newest_peer=True, arguments=executorch_programs, needs="FORNAX_EXECUTORCH_VULKAN"),
 }
 
 # The peer of clients that the system's is too old for.
@@ -186,7 +196,7 @@ def main() -> int:
     head = ["client", "case", "second run, ms", "steady, ms", "of the steady speed", "80 % at run", "ms behind the first"] if options.warm_up else \
         ["client", "case", "Fornax", "ms", "lavapipe ms", "times", "own CPU ms", "remark"]
     rows, everything, failed = [head], {}, False
-    for name in options.clients or CLIENTS:
+    for name in options.clients or (name for name, client in CLIENTS.items() if client.is_possible):
         try:
             client = CLIENTS[name]
             install(name, client)
