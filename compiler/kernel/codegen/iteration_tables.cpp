@@ -28,6 +28,8 @@ constexpr uint64_t kFewestIterations = 4;
 constexpr uint64_t kMostIterations = 64;
 // Loads of a loop.
 constexpr size_t kMostTables = 16;
+// All tables of a function, which lie on its stack.
+constexpr size_t kMostTableBytes = 16384;
 // Cycles, roughly, from which on a value is loaded rather than computed.
 constexpr unsigned kLongLatency = 20;
 // Values of counters that go from one loop into the next.
@@ -185,7 +187,12 @@ class Vectors {
         });
     }
 
-    // Memory that has the vector from where it is computed on.
+    // Whether so many more tables of so many lanes may be made.
+    bool HasRoom(size_t tables, unsigned lanes) const {
+        return tables * lanes * sizeof(uint32_t) <= kMostTableBytes - table_bytes_;
+    }
+
+    // Memory that has the vector from where it is computed on. If HasRoom.
     llvm::AllocaInst* Table(llvm::BasicBlock* block, Value* vector) {
         llvm::AllocaInst*& table = tables_[vector];
         if (!table) {
@@ -193,6 +200,8 @@ class Vectors {
             llvm::IRBuilder<> at_entry(&entry, entry.begin());
             table = at_entry.CreateAlloca(vector->getType(), nullptr, "iterations");
             table->setAlignment(llvm::Align(64));
+            const auto* type = llvm::cast<llvm::FixedVectorType>(vector->getType());
+            table_bytes_ += type->getNumElements() * sizeof(uint32_t);
             llvm::IRBuilder<> b(block->getTerminator());
             b.CreateAlignedStore(vector, table, table->getAlign());
         }
@@ -212,6 +221,7 @@ class Vectors {
     llvm::Function& function_;
     std::map<std::vector<void*>, Value*> made_;
     llvm::DenseMap<Value*, llvm::AllocaInst*> tables_;
+    size_t table_bytes_ = 0;
 };
 
 // A loop and its counter.
@@ -244,7 +254,7 @@ class CountedLoop {
             return llvm::all_of(inst->users(),
                                 [&](const llvm::User* user) { return IsInTable(user); });
         });
-        if (slow.empty() || slow.size() > kMostTables) {
+        if (slow.empty() || slow.size() > kMostTables || !vectors_.HasRoom(slow.size(), lanes_)) {
             return false;
         }
         llvm::SmallVector<Value*, 16> loads;
@@ -296,6 +306,9 @@ class CountedLoop {
         for (const Value* operand : operands) {
             const auto member = members_.find(operand);
             if (member != members_.end()) {
+                if (is_condition && !IsElement(operand->getType())) {
+                    return std::nullopt;  // IsInTable looks through one comparison
+                }
                 depends = true;
                 members.push_back(&member->second);
                 result.level = std::max(result.level, member->second.level);

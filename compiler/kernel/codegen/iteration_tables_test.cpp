@@ -170,5 +170,39 @@ TEST(IterationTables, LoopsOfTheShader) {
     }
 }
 
+std::string Replaced(std::string text, const std::string& part, const std::string& by) {
+    for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += by.size()) {
+        text.replace(at, part.size(), by);
+    }
+    return text;
+}
+
+// Tables lie on the stack of the function, so all of its loops share what they may take. Here every
+// part between two barriers is a loop over 64 rows, which would have a table of 256 bytes.
+TEST(IterationTables, ManyLoopsTakeLittleOfTheStack) {
+    constexpr uint32_t kParts = 100;
+    std::string body;
+    for (uint32_t i = 0; i < kParts; ++i) {
+        body += Replaced(R"(
+    %far_#:i32 = const @
+    %number_#:i32 = iadd %y, %far_#
+    %float_#:f32 = stof %number_#
+    %part_#:f32 = fdiv %float_#, %height
+    %scaled_#:f32 = fmul %part_#, %scale no_contraction
+    %below_#:f32 = floor %scaled_#
+    %row_#:i32 = ftos %below_#
+    store_buffer %out, %o, %row_# align(4)
+    barrier
+)",
+                         "#", std::to_string(i));
+        body = Replaced(body, "@", std::to_string(i * 100));
+    }
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(16, 64, 1) push_constants(8)", kPlace, body + "return\n");
+    const size_t tables = CountOf(Optimized(kernel), "= alloca <64 x i32>");
+    EXPECT_GE(tables, 1u);
+    EXPECT_LE(tables, 64u);
+}
+
 }  // namespace
 }  // namespace fornax::kernel
