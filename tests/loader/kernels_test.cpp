@@ -7,6 +7,7 @@
 
 #include "tests/loader/shaders/atomics.spv.h"
 #include "tests/loader/shaders/barrier_branches.spv.h"
+#include "tests/loader/shaders/barrier_ends.spv.h"
 #include "tests/loader/shaders/barrier_returns.spv.h"
 #include "tests/loader/shaders/builtin_ids.spv.h"
 #include "tests/loader/shaders/control.spv.h"
@@ -260,6 +261,35 @@ TEST_F(KernelsTest, EarlyReturnsBetweenBarriers) {
         }
         for (uint32_t l = 0; l < kSize; ++l) {
             ASSERT_EQ(buffers[2].words[group * kSize + l], found[l] ^ found[kSize - 1 - l])
+                << "invocation " << l << " of group " << group;
+        }
+    }
+}
+
+TEST_F(KernelsTest, InvocationsThatAreDoneCountAsArrivedAtBarriers) {
+    constexpr uint32_t kSize = 64;
+    constexpr std::array<uint32_t, 6> kLengths = {kSize, 40, 1, 0, 33, 17};
+    std::array buffers = {MakeBuffer(kLengths.size()), MakeBuffer(kLengths.size() * kSize),
+                          MakeBuffer(kLengths.size() * kSize)};
+    std::ranges::copy(kLengths, buffers[0].words);
+    FillRandomly(buffers[1], 6);
+    Run(MakePipeline(spirv::kBarrierEnds, buffers), kLengths.size());
+    for (uint32_t group = 0; group < kLengths.size(); ++group) {
+        const uint32_t* words = buffers[1].words + size_t{group} * kSize;
+        const uint32_t first = kSize - kLengths[group];  // the ones before are done
+        std::array<uint32_t, kSize> sums = {};
+        std::copy(words + first, words + kSize, sums.begin() + first);
+        for (uint32_t step = kSize / 2; step > 0; step /= 2) {
+            const std::array<uint32_t, kSize> before = sums;
+            for (uint32_t l = first; l < kSize; ++l) {
+                sums[l] = l < step ? before[l] + before[l + step] : before[l] ^ step;
+            }
+        }
+        const uint32_t before = sums[kSize - 1];
+        sums[kSize - 1] = words[kSize - 1] + 1;
+        for (uint32_t l = 0; l < kSize; ++l) {
+            const uint32_t expected = l < first ? 0 : before + sums[kSize - 1] * sums[l];
+            ASSERT_EQ(buffers[2].words[group * kSize + l], expected)
                 << "invocation " << l << " of group " << group;
         }
     }

@@ -159,8 +159,15 @@ TEST_P(NativeDifferential, CountsWhatTheInterpreterCounts) {
 class NativeBarriers : public NativeDifferential {};
 
 TEST_P(NativeBarriers, PartAsInTheInterpreter) {
+    std::vector<std::pair<std::string, std::string>> kernels;  // names and texts
     for (const BarrierKernel& which : kBarrierKernels) {
-        Result<ir::Kernel> kernel = ir::ParseKernel(BarrierKernelText(which));
+        kernels.emplace_back(which.name, BarrierKernelText(which));
+    }
+    for (const BarrierKernel& which : kReturnKernels) {
+        kernels.emplace_back(which.name, ReturnKernelText(which));
+    }
+    for (const auto& [name, text] : kernels) {
+        Result<ir::Kernel> kernel = ir::ParseKernel(text);
         ASSERT_TRUE(kernel.ok()) << kernel.error().message;
         TestDispatch dispatch(*kernel, 1, /*overlap=*/false);
         Status status =
@@ -178,7 +185,7 @@ TEST_P(NativeBarriers, PartAsInTheInterpreter) {
                 }
                 Compare(*kernel, 1, target, lanes);
                 ASSERT_FALSE(HasFatalFailure())
-                    << which.name << ", " << lanes << " lanes, " << target.cpu_name;
+                    << name << ", " << lanes << " lanes, " << target.cpu_name;
             }
         }
     }

@@ -29,7 +29,8 @@ ValueId RandomValues::Emit(Op op,
                            Type type,
                            std::initializer_list<ValueId> operands,
                            uint64_t imm) {
-    bool rounds = IsFloat(type) && (op == Op::kFAdd || op == Op::kFSub || op == Op::kFMul);
+    const bool rounds =
+        IsFloat(type) && (op == Op::kFAdd || op == Op::kFSub || op == Op::kFMul || op == Op::kFma);
     return b_.Emit(op, type, operands, imm, rounds ? kNoContraction : 0);
 }
 

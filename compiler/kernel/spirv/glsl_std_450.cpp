@@ -159,8 +159,9 @@ Status GlslInstructions::GlslInst(const Inst& inst, uint32_t number) {
             if (op == ir::Op::kLdexp) {
                 operands[1] = LdexpExponent(operands[1]);
             }
-            // On Fma the flag would ask for one rounding, as OpFmaKHR does.
-            result.push_back(EmitSpan(op, scalar, operands, op == ir::Op::kFma ? 0 : flags));
+            // On Fma the flag asks for one rounding, as OpFmaKHR does. GLSL.std.450: where Fma is
+            // decorated with NoContraction it is a single operation, elsewhere it may be two.
+            result.push_back(EmitSpan(op, scalar, operands, flags));
             if (zero_signs && IsExtreme(op)) {
                 result.back() = modes_.ExtremeOfZeros(op, operands[0], operands[1], result.back());
             }

@@ -17,10 +17,13 @@
 //     if %first { exit @0 (false) } ...; B
 //   }
 //   if %apart { scope @1 { if %c { exit @1 } ...; B without barriers } }
-// Ways that lead further out are taken behind that, by branches that are split in turn. Branches
-// are left alone if invocations that go different ways would meet barriers (barrier_paths.h). Where
-// the kernel would grow too long, none is split, and invocations carry with them where they are
-// (barrier_states.h).
+// Ways that lead further out are taken behind that, by branches that are split in turn. A way to
+// the end of the kernel is a return instead, which needs no copies: code generation leaves
+// invocations out that returned, and counts them as arrived at all barriers. OpControlBarrier
+// leaves open what those barriers do for the others; programs count on it, because processors do
+// the same. Branches are left alone if invocations that go different ways would meet barriers
+// (barrier_paths.h). Where the kernel would grow too long, none is split, and invocations carry
+// with them where they are (barrier_states.h).
 #include <algorithm>
 #include <utility>
 
@@ -67,10 +70,18 @@ class BranchSplitter {
             BarrierPaths paths(kernel_, structure);
             level_ = &level;
             shapes_ = &shapes;
+            ends_ = FindEnds(structure);
             std::vector<InstId> branches;
             FindBranches(kernel_.body, paths, branches);
             if (branches.empty()) {
                 return;
+            }
+            bool returns = false;
+            for (InstId branch : branches) {
+                returns |= ReturnAtEnds(branch);
+            }
+            if (returns) {
+                continue;
             }
             if (whole.num_insts() == 0) {
                 whole = kernel_;
@@ -116,7 +127,60 @@ class BranchSplitter {
         const std::vector<SideWays> sides = paths.Sides(id);
         const bool leaves =
             std::ranges::any_of(sides, [](const SideWays& side) { return !side.leaves.empty(); });
-        return leaves ? !paths.TakenTogether(id) : HoldsBarrier(kernel_, id);
+        return leaves ? !paths.TakenTogether(id) || LeadsToAnEnd(id) : HoldsBarrier(kernel_, id);
+    }
+
+    // By instruction: the scopes and branches behind which nothing happens, at the kernel's end.
+    std::vector<bool> FindEnds(const Structure& structure) const {
+        std::vector<bool> ends(kernel_.num_insts());
+        for (InstId id : structure.preorder) {
+            const Op op = kernel_.inst(id).op;
+            if (op != Op::kScope && op != Op::kIf && op != Op::kSwitch) {
+                continue;
+            }
+            const BlockId block = structure.block_of[id.index];
+            const std::vector<InstId>& insts = kernel_.block(block).insts;
+            const auto rest = insts.begin() + structure.position[id.index] + 1;
+            const Instruction& last = kernel_.inst(insts.back());
+            const bool to_end =
+                last.op == Op::kReturn ||
+                (last.op == Op::kYield && ends[kernel_.block(block).parent.index]) ||
+                (last.op == Op::kExit && ends[last.target.index]);
+            ends[id.index] = to_end && std::all_of(rest, insts.end() - 1, [&](InstId behind) {
+                                 return HasProperty(kernel_.inst(behind).op, kPure);
+                             });
+        }
+        return ends;
+    }
+
+    // True for a branch without barriers of which a way leads to the kernel's end.
+    bool LeadsToAnEnd(InstId branch) const {
+        auto leads = [&](const Instruction& inst) {
+            return inst.op == Op::kExit && inst.target != branch && ends_[inst.target.index];
+        };
+        return !HoldsBarrier(kernel_, branch) && AnyInside(kernel_, branch, leads);
+    }
+
+    // Such ways become returns. True if there are any.
+    bool ReturnAtEnds(InstId branch) {
+        if (!LeadsToAnEnd(branch)) {
+            return false;
+        }
+        auto visit = [&](auto& self, InstId id) -> void {
+            Instruction& inst = kernel_.inst(id);
+            if (inst.op == Op::kExit && inst.target != branch && ends_[inst.target.index]) {
+                inst.op = Op::kReturn;
+                inst.operands.clear();
+                inst.target = {};
+            }
+            for (BlockId block : inst.blocks) {
+                for (InstId inner : kernel_.block(block).insts) {
+                    self(self, inner);
+                }
+            }
+        };
+        visit(visit, branch);
+        return true;
     }
 
     void Split(InstId branch) {
@@ -339,7 +403,8 @@ class BranchSplitter {
     }
 
     Kernel& kernel_;
-    const uint32_t slot_;  // in workgroup memory: a value, then whether any differs from it
+    const uint32_t slot_;     // in workgroup memory: a value, then whether any differs from it
+    std::vector<bool> ends_;  // FindEnds
     const std::vector<bool>* level_ = nullptr;
     const ShapeAnalysis* shapes_ = nullptr;
 };

@@ -94,6 +94,35 @@ TEST(BarrierBranches, ABranchIsSplitWhereTheProgramHasAllWorkgroupMemory) {
     EXPECT_LE(kernel.shared_bytes, hal::kMaxSharedBytes);
 }
 
+// Who returned is left out and counts as arrived. A way that is taken together stays, and one
+// behind which something happens.
+TEST(BarrierBranches, WaysToTheEndOfTheKernelAreReturns) {
+    const char kBody[] = R"(
+        %r:i32 = scope @0 {
+            if %ours { exit @0 %z } else { yield }
+            scope @1 {
+                if %mine { LEAVE } else { yield }
+                barrier
+                store_shared %z, %i align(4)
+                yield
+            }
+            yield %i
+        }
+        REST
+        return)";
+    auto body = [&](const std::string& leave, const std::string& rest) {
+        std::string text = kBody;
+        text.replace(text.find("LEAVE"), 5, leave);
+        return text.replace(text.find("REST"), 4, rest);
+    };
+    for (const char* way : {"exit @1", "exit @0 %z"}) {
+        Expect(body(way, ""), body("return", ""));
+    }
+    Expect(body("exit @1", "%s:i32 = iadd %r, %i"), body("return", "%s:i32 = iadd %r, %i"));
+    const std::string stays = body("exit @1", "store_buffer %o, %z, %r align(4)");
+    Expect(stays, stays);
+}
+
 TEST(BarrierBranches, OthersStay) {
     const std::string kBody = R"(
         if %ours { barrier yield } else { yield }

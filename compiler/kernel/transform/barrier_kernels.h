@@ -236,9 +236,84 @@ inline constexpr BarrierKernel kBarrierKernels[] = {
         })"},
 };
 
-inline std::string BarrierKernelText(const BarrierKernel& kernel) {
-    return std::string(
-               R"(kernel "k" workgroup_size(40, 1, 1) subgroup_size(8) shared(256) push_constants(68) {
+// Some invocations have returned before the barriers of the others, the first ones among them. The
+// bodies go on to the end of the kernel.
+inline constexpr BarrierKernel kReturnKernels[] = {
+    // Loops whose conditions are the same for those who stay.
+    {"OutOfAScope", 0, R"(
+        store_shared %so, %z align(4)
+        barrier
+        scope @0 {
+            if %low { exit @0 } else { yield }
+            store_shared %so, %i align(4)
+            barrier
+            %n:i32 = loop @1 (%k:i32 = %five, %s:i32 = %i) {
+                %on:bool = ine %k, %z
+                if %on { yield } else { exit @1 %s }
+                %t:i32 = load_shared %no align(4)
+                %u:i32 = iadd %t, %s
+                barrier
+                store_shared %so, %u align(4)
+                barrier
+                continue @1 %u
+            } continuing (%v:i32) {
+                %next:i32 = isub %k, %one
+                next %next, %v
+            }
+            %twelve:i32 = imul %three, %four
+            %word6:i32 = shl %twelve, %one
+            store_shared %word6, %z align(4)
+            barrier
+            %m:i32 = loop @2 (%c:i32 = %z, %s2:i32 = %n) {
+                %seen:i32 = load_shared %word6 align(4)
+                %enough:bool = ult %forty, %seen
+                barrier
+                if %enough { exit @2 %s2 } else { yield }
+                %c2:i32 = iadd %c, %twelve
+                store_shared %word6, %c2 align(4)
+                barrier
+                %s3:i32 = imul %s2, %three
+                continue @2 %c2, %s3
+            } continuing (%c3:i32, %v2:i32) { next %c3, %v2 }
+            %b0:i32 = imul %w0, %forty
+            %a0:i32 = iadd %b0, %i
+            %t0:i32 = shl %a0, %six
+            store_buffer %o, %t0, %m align(4)
+            yield
+        }
+        return)"},
+    // Out of a loop, further ones in each iteration, through a scope around it with a result.
+    {"OutOfALoop", 0, R"(
+        store_shared %so, %i align(4)
+        barrier
+        %r:i32 = scope @0 {
+            %n:i32 = loop @1 (%k:i32 = %z, %s:i32 = %i) {
+                %end:bool = ieq %k, %five
+                if %end { exit @1 %s } else { yield }
+                %past:bool = ieq %i, %k
+                if %past { exit @0 %s } else { yield }
+                %t:i32 = load_shared %no align(4)
+                %u:i32 = iadd %t, %s
+                barrier
+                store_shared %so, %u align(4)
+                barrier
+                continue @1 %u
+            } continuing (%v:i32) {
+                %next:i32 = iadd %k, %one
+                next %next, %v
+            }
+            %b0:i32 = imul %w0, %forty
+            %a0:i32 = iadd %b0, %i
+            %t0:i32 = shl %a0, %six
+            store_buffer %o, %t0, %n align(4)
+            yield %n
+        }
+        %unused:i32 = iadd %r, %one
+        return)"},
+};
+
+inline std::string BarrierKernelStart() {
+    return R"(kernel "k" workgroup_size(40, 1, 1) subgroup_size(8) shared(256) push_constants(68) {
   binding 0: storage_buffer set(0) binding(0) count(1) offset(0)
   binding 1: storage_buffer set(0) binding(1) count(1) offset(16)
   binding 2: storage_buffer set(0) binding(2) count(1) offset(32)
@@ -261,8 +336,11 @@ inline std::string BarrierKernelText(const BarrierKernel& kernel) {
     %other:i32 = urem %more, %forty
     %no:i32 = shl %other, %two
     %low:bool = ult %i, %six
-)") + kernel.body +
-           R"(
+)";
+}
+
+inline std::string BarrierKernelText(const BarrierKernel& kernel) {
+    return BarrierKernelStart() + kernel.body + R"(
     barrier
     store_shared %so, %r align(4)
     barrier
@@ -277,6 +355,10 @@ inline std::string BarrierKernelText(const BarrierKernel& kernel) {
   }
 }
 )";
+}
+
+inline std::string ReturnKernelText(const BarrierKernel& kernel) {
+    return BarrierKernelStart() + kernel.body + "\n}\n}\n";
 }
 
 }  // namespace fornax::kernel

@@ -1,8 +1,15 @@
 // Products that go into sums become multiply-adds, and what is not fused here stays apart.
 //
+// Two kinds of sums cost less as a product and a sum: a product added to itself, and one that is
+// the same in each iteration of a loop, which is computed before the loop. Multiply-adds of the
+// program are parted there too: GLSL.std.450 Fma may take two operations unless it is decorated
+// with NoContraction.
+//
 // The code generator could find the same, but not the same in every form of a kernel: unrolling,
 // folding and merging change who uses a product. The tiers are made of different forms
 // and must round alike, so this is decided once, before they part.
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "compiler/kernel/transform/cleanup.h"
@@ -19,11 +26,12 @@ class SumFuser {
     explicit SumFuser(Kernel& kernel)
         : kernel_(kernel),
           places_(kernel.num_values()),
+          loops_(kernel.num_values()),
           uses_(kernel.num_values()),
           in_sums_(kernel.num_values()) {}
 
     void Run() {
-        Survey(kernel_.body);
+        Survey(kernel_.body, {});
         VisitBlock(kernel_.body);
         if (fused_) {
             EliminateDeadCode(kernel_);
@@ -42,6 +50,11 @@ class SumFuser {
         ValueId b;
         bool negated = false;
     };
+    // The innermost around what is visited, and the list of instructions that it will end.
+    struct Loop {
+        InstId id;
+        std::vector<InstId>* before = nullptr;
+    };
 
     static bool IsSum(const Instruction& inst) {
         return inst.op == Op::kFAdd || inst.op == Op::kFSub;
@@ -50,7 +63,10 @@ class SumFuser {
         return (sum.flags & kNoContraction) == 0 && sum.operands[0] != sum.operands[1];
     }
 
-    void Survey(BlockId block) {
+    void Survey(BlockId block, InstId loop) {
+        for (ValueId param : kernel_.block(block).params) {
+            loops_[param.index] = loop;
+        }
         for (InstId id : kernel_.block(block).insts) {
             const Instruction& inst = kernel_.inst(id);
             epoch_ += inst.op == Op::kBarrier;
@@ -61,14 +77,15 @@ class SumFuser {
             }
             for (ValueId result : inst.results) {
                 places_[result.index] = {block, epoch_};
+                loops_[result.index] = loop;
             }
             for (BlockId child : inst.blocks) {
-                Survey(child);
+                Survey(child, inst.op == Op::kLoop ? id : loop);
             }
         }
     }
 
-    // In place; lists grow by negations only.
+    // In place; lists grow by negations, and before loops by products.
     void VisitBlock(BlockId block) {
         std::vector<InstId> insts = std::exchange(kernel_.block(block).insts, {});
         std::vector<InstId> out;
@@ -76,12 +93,17 @@ class SumFuser {
         for (InstId id : insts) {
             if (IsSum(kernel_.inst(id)) && !(MayFuse(kernel_.inst(id)) && Fuse(id, out))) {
                 kernel_.inst(id).flags |= kNoContraction;
+            } else if (kernel_.inst(id).op == Op::kFma) {
+                Part(id);
             }
-            out.push_back(id);
-            // Copied, because negations inside are new instructions.
+            const bool is_loop = kernel_.inst(id).op == Op::kLoop;
+            const Loop outer = std::exchange(loop_, is_loop ? Loop{id, &out} : loop_);
+            // Copied, because negations and products are new instructions.
             for (BlockId child : std::vector(kernel_.inst(id).blocks)) {
                 VisitBlock(child);
             }
+            loop_ = outer;
+            out.push_back(id);
         }
         kernel_.block(block).insts = std::move(out);
     }
@@ -95,8 +117,14 @@ class SumFuser {
             if (!product.a.valid()) {
                 continue;
             }
-            // a * b - c, or c - a * b.
             ValueId addend = sum.operands[1 - side];
+            if (!product.negated && IsInvariant(product, addend)) {
+                const ValueId computed = BeforeLoop(product, sum);
+                kernel_.inst(id).operands[side] = computed;
+                fused_ = true;
+                return false;
+            }
+            // a * b - c, or c - a * b.
             if (subtract && side == 0) {
                 addend = Negate(addend, sum, before);
             }
@@ -137,6 +165,53 @@ class SumFuser {
         return product;
     }
 
+    // A multiply-add of the program.
+    void Part(InstId id) {
+        const Instruction fma = kernel_.inst(id);
+        if ((fma.flags & kNoContraction) != 0) {
+            return;
+        }
+        const Product product{fma.operands[0], fma.operands[1]};
+        const ValueId addend = fma.operands[2];
+        const Instruction* other = kernel_.Definition(addend);
+        ValueId computed;
+        if (other && other->op == Op::kFMul &&
+            std::ranges::is_permutation(other->operands, std::array{product.a, product.b})) {
+            computed = addend;
+        } else if (IsInvariant(product, addend)) {
+            computed = BeforeLoop(product, fma);
+            fused_ = true;
+        } else {
+            return;
+        }
+        Instruction& sum = kernel_.inst(id);
+        sum.op = Op::kFAdd;
+        sum.operands = {computed, addend};
+        sum.flags |= kNoContraction;
+    }
+
+    // True if the factors are made before the innermost loop and the addend inside of it. Halves
+    // would lose digits; a product that is kept across barriers takes memory.
+    bool IsInvariant(const Product& product, ValueId addend) const {
+        auto inside = [&](ValueId value) {
+            // Negations are made beside their use.
+            return value.index >= loops_.size() || loops_[value.index] == loop_.id;
+        };
+        const Type type = kernel_.type(addend);
+        return loop_.id.valid() && epoch_ == 0 && (type == Type::kF32 || type == Type::kF64) &&
+               !inside(product.a) && !inside(product.b) && inside(addend);
+    }
+
+    ValueId BeforeLoop(const Product& product, const Instruction& sum) {
+        const std::array factors = {product.a, product.b};
+        const Type type = kernel_.type(product.a);
+        const InstId id = kernel_.NewInst(Op::kFMul, factors, {&type, 1});
+        kernel_.inst(id).flags |= kNoContraction;
+        kernel_.inst(id).origin = sum.origin;
+        loop_.before->push_back(id);
+        return kernel_.inst(id).results[0];
+    }
+
     ValueId Negate(ValueId value, const Instruction& sum, std::vector<InstId>& before) {
         const Type type = kernel_.type(value);
         const InstId id = kernel_.NewInst(Op::kFNeg, {&value, 1}, {&type, 1});
@@ -147,8 +222,10 @@ class SumFuser {
 
     Kernel& kernel_;
     std::vector<Place> places_;      // by value
+    std::vector<InstId> loops_;      // by value: the innermost loop around its definition
     std::vector<uint32_t> uses_;     // by value
     std::vector<uint32_t> in_sums_;  // by value: uses as operands of sums that may be fused
+    Loop loop_;
     uint32_t epoch_ = 0;
     bool fused_ = false;
 };
