@@ -64,9 +64,6 @@ bool AddPasses(const llvm::Module& module,
     if (std::ranges::any_of(module, IsLarge)) {
         config->disablePass(&llvm::EarlyMachineLICMID);
     }
-    // LLVM schedules a second time, behind register allocation, for Zen only, and kernels gain
-    // nothing from it.
-    config->disablePass(&llvm::PostRASchedulerID);
     // The last pass that would join blocks again.
     const std::unique_ptr<llvm::Pass> prepare(llvm::createCodeGenPrepareLegacyPass());
     config->insertPass(
