@@ -54,9 +54,9 @@ Id ImageSampling::WeightOf(const Tap& tap) {
     auto& c = code_;
     Id weight = tap.level_weight;
     for (uint32_t i = 0; i < axes_; ++i) {
-        const Id second = tap.axes[i].second_weight;
-        const Id first = c.F(Op::kFSub, c.Float(1), second);
-        weight = c.F(Op::kFMul, weight, c.Select(IsSecond(tap.number, i), second, first));
+        const Axis& axis = tap.axes[i];
+        const Id part = c.Select(IsSecond(tap.number, i), axis.second_weight, axis.first_weight);
+        weight = c.F(Op::kFMul, weight, part);
     }
     if (tap.corner.tap.valid()) {
         const Id is_corner = c.Test(Op::kIEq, tap.number, tap.corner.tap);
@@ -83,18 +83,17 @@ Ids ImageSampling::Reduced(const Ids& state, const Ids& values, const Tap& tap) 
     });
 }
 
-// The first and a part of its distance to the second, so that what lies between equal values is
-// exact. The second has no part without weight, even if it is infinite, and from an infinite first
-// there is no distance: it has a weight (MakeAxis).
-Id ImageSampling::Between(Id first, Id second, Id weight) {
+// The first and a part of its distance to the second; of what may be infinite the weighted sum,
+// whose weights add up to 1 without error (MakeAxis), so that what lies between equal values is
+// exact in either way. The second has no part without weight, even if it is infinite.
+Id ImageSampling::Between(Id first, Id second, Id first_weight, Id second_weight) {
     auto& c = code_;
     if (IsFinite()) {
-        return c.Emit(Op::kFma, kF32, {weight, c.F(Op::kFSub, second, first), first});
+        return c.Emit(Op::kFma, kF32, {second_weight, c.F(Op::kFSub, second, first), first});
     }
-    const Id finite = c.Test(Op::kFOLt, c.F(Op::kFAbs, first), c.Float(INFINITY));
-    const Id distance = c.F(Op::kFSub, second, c.Select(finite, first, c.Float(0)));
-    return c.Select(c.Test(Op::kFUNe, weight, c.Float(0)),
-                    c.Emit(Op::kFma, kF32, {weight, distance, first}), first);
+    const Id part = c.F(Op::kFMul, first_weight, first);
+    return c.Select(c.Test(Op::kFUNe, second_weight, c.Float(0)),
+                    c.Emit(Op::kFma, kF32, {second_weight, second, part}), part);
 }
 
 // Axis by axis: the second of two on an axis completes what is the first or second of the next one.
@@ -108,7 +107,9 @@ Ids ImageSampling::Averaged(const Ids& state, const Ids& values, const Tap& tap)
             const size_t kept = 4 * (1 + size_t{axis}) + i;
             results[kept] = c.Select(second, state[kept], value);
             if (!c.IsZero(second)) {
-                const Id between = Between(state[kept], value, tap.axes[axis].second_weight);
+                const Axis& weights = tap.axes[axis];
+                const Id between =
+                    Between(state[kept], value, weights.first_weight, weights.second_weight);
                 value = c.Select(second, between, value);
             }
         }
@@ -156,7 +157,8 @@ Ids ImageSampling::Blended(const Ids& state, Id weight, Id is_finer) {
             const size_t kept = 4 * (1 + axes_) + i;
             results[kept] = state[i];
             if (!c.IsOne(is_finer)) {
-                results[i] = c.Select(is_finer, state[i], Between(state[kept], state[i], weight));
+                const Id between = Between(state[kept], state[i], Complement(weight), weight);
+                results[i] = c.Select(is_finer, state[i], between);
             }
         }
         return results;

@@ -22,6 +22,9 @@ constexpr uint32_t kBorderAt = offsetof(hal::SamplerDescriptor, border);
 
 constexpr uint32_t kMostTaps = 8;  // of a linear filter in three dimensions
 
+// What 1 minus a weight is a multiple of. So is 1 minus that, without error.
+constexpr float kLeastWeight = 0x1p-24f;
+
 }  // namespace
 
 ImageSampling::ImageSampling(ImageCode& code, const SampledPlace& place)
@@ -146,9 +149,12 @@ ImageSampling::Level ImageSampling::MakeLevel(Id index) {
     const Id bytes = c.I(Op::kIMul, Block(level.extent[0], true), texel_bytes);
     const Id padded = c.I(Op::kIAdd, bytes, c.Int(hal::kRowAlignment - 1));
     const Id pitch = c.I(Op::kAnd, padded, c.Int(~(hal::kRowAlignment - 1)));
-    level.row_pitch = pitch;
+    // The base level may have any.
+    const Id at_base = c.Test(Op::kIEq, index, c.Int(0));
+    level.row_pitch = c.Select(at_base, level.row_pitch, pitch);
     if (axes_ == 3) {
-        level.slice_pitch = c.I(Op::kIMul, pitch, Block(level.extent[1], true));
+        level.slice_pitch = c.Select(at_base, level.slice_pitch,
+                                     c.I(Op::kIMul, pitch, Block(level.extent[1], true)));
     }
     const Id entry = c.I(Op::kIAdd, c.I(Op::kShl, index, c.Int(2)),
                          c.Int(offsetof(hal::SampledImageDescriptor, level_offsets)));
@@ -173,11 +179,14 @@ ImageSampling::Axis ImageSampling::MakeAxis(const Level& level,
         made.first = c.I(Op::kIAdd, made.first, offset[axis]);
     }
     Id above = c.F(Op::kFSub, at, below);
+    Id rest = c.F(Op::kFSub, c.Float(1), above);
     if (!IsFinite()) {
         // Rounding does not take the first texel's weight away: it may be infinite.
-        constexpr float kMost = 1 - 0x1p-24f;
-        above = c.Select(c.Test(Op::kFOLe, c.Float(1), above), c.Float(kMost), above);
+        const Id least = c.Float(kLeastWeight);
+        rest = c.Select(c.Test(Op::kFOLt, rest, least), least, rest);
+        above = Complement(rest);
     }
+    made.first_weight = c.Select(linear, rest, c.Float(1));
     made.second_weight = c.Select(linear, above, c.Float(0));
     return made;
 }
@@ -391,7 +400,11 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
                               {place_.integer ? never : Flag(hal::kSamplerMipLinear),
                                c.Test(Op::kULt, c.Int(1), levels)});
     const Id finer = c.F(Op::kFloor, level_position);
-    const Id coarse_weight = c.Select(blended, c.F(Op::kFSub, level_position, finer), c.Float(0));
+    Id between_levels = c.F(Op::kFSub, level_position, finer);
+    if (!IsFinite()) {
+        between_levels = Complement(Complement(between_levels));
+    }
+    const Id coarse_weight = c.Select(blended, between_levels, c.Float(0));
     const Id first_level = c.Select(blended, finer, nearest);
     const Id taps = c.Select(linear_anywhere, c.Int(1u << axes_), c.Int(1));
 

@@ -70,6 +70,7 @@ class ImageSampling {
     // Where the texels of a filter lie on an axis.
     struct Axis {
         Id first;  // i32
+        Id first_weight;
         Id second_weight;
     };
 
@@ -119,7 +120,8 @@ class ImageSampling {
     Ids ResultOf(const Ids& state);
     Id IsSecond(Id tap, uint32_t axis);
     Id WeightOf(const Tap& tap);
-    Id Between(Id first, Id second, Id weight);
+    Id Complement(Id weight) { return code_.F(ir::Op::kFSub, code_.Float(1), weight); }
+    Id Between(Id first, Id second, Id first_weight, Id second_weight);
     Ids Averaged(const Ids& state, const Ids& values, const Tap& tap);
     Ids AveragedOnCube(const Ids& state, const Ids& values, const Tap& tap);
     template <typename Body>

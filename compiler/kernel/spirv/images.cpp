@@ -221,15 +221,19 @@ ImageCode::Texel Images::TexelPlace(const Image& image,
             code.I(ir::Op::kIAdd, code.I(ir::Op::kShl, level, Int(2)), Int(kLevelOffsetsAt));
         offset = code.I(ir::Op::kIAdd, offset, code.WordAt(image.descriptor, entry));
     }
+    // The base level may have any pitches.
+    auto pitch_of = [&](ValueId of_base, ValueId of_others) {
+        return code.Select(code.Test(ir::Op::kIEq, level, Int(0)), of_base, of_others);
+    };
     ValueId row_pitch;
     if (has_rows) {
         row_pitch = word(kRowPitchAt);
         if (level.valid()) {
             const ValueId blocks = may_be_compressed ? code.Blocks(width, block_log2) : width;
             const ValueId bytes = code.I(ir::Op::kIMul, blocks, texel_bytes);
+            const ValueId padded = code.I(ir::Op::kIAdd, bytes, Int(hal::kRowAlignment - 1));
             row_pitch =
-                code.I(ir::Op::kAnd, code.I(ir::Op::kIAdd, bytes, Int(hal::kRowAlignment - 1)),
-                       Int(~(hal::kRowAlignment - 1)));
+                pitch_of(row_pitch, code.I(ir::Op::kAnd, padded, Int(~(hal::kRowAlignment - 1))));
         }
         also(coordinates[1], height);
         step(block(coordinates[1]), row_pitch);
@@ -240,7 +244,7 @@ ImageCode::Texel Images::TexelPlace(const Image& image,
         ValueId slice_pitch;
         if (is_3d && level.valid()) {
             const ValueId rows = may_be_compressed ? code.Blocks(height, block_log2) : height;
-            slice_pitch = code.I(ir::Op::kIMul, row_pitch, rows);
+            slice_pitch = pitch_of(word(kSlicePitchAt), code.I(ir::Op::kIMul, row_pitch, rows));
         } else {
             slice_pitch = word(kSlicePitchAt);
         }

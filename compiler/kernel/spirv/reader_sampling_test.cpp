@@ -120,8 +120,10 @@ std::vector<float> Positions() {
     return positions;
 }
 
-std::vector<float> RunSamples(const ir::Kernel& kernel, Bound set) {
-    std::vector<float> data = Positions();
+// `data` has a multiple of eight positions.
+std::vector<float> RunSamples(const ir::Kernel& kernel,
+                              Bound set,
+                              std::vector<float> data = Positions()) {
     set.out = {reinterpret_cast<uint64_t>(data.data()), data.size() * sizeof(float)};
     const void* sets[] = {&set};
     hal::DispatchFrame frame;
@@ -209,6 +211,38 @@ TEST(ReaderSampling, WhatIsInsideIsLoadedWithoutATest) {
                     ExpectSame(RunSamples(*common, texture.set), RunSamples(*known, texture.set));
                 }
             }
+        }
+    }
+}
+
+// An infinite texel has its weight, and none where the other one has it all.
+TEST(ReaderSampling, InfiniteTexels) {
+    constexpr uint32_t kExtent[] = {2, 1, 1};
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    Words module;
+    CompileRequest request = SampleRequest(module, 2);
+    const Result<ir::Kernel> common = ReadSpirv(request);
+    ASSERT_TRUE(common.ok()) << common.error().message;
+    for (const bool is_first : {false, true}) {
+        Texture texture = MakeTexture(hal::MakeTexelFormat(L::k32, C::kFloat), kExtent,
+                                      AddressMode::kClampToEdge);
+        const float texels[] = {is_first ? kInfinity : 3.0f, is_first ? 3.0f : kInfinity};
+        std::memcpy(texture.texels.data(), texels, sizeof(texels));
+        Know(request, *common, texture.set);
+        const Result<ir::Kernel> known = ReadSpirv(request);
+        ASSERT_TRUE(known.ok()) << known.error().message;
+        // Nothing but a sum of products for each axis.
+        EXPECT_EQ(CountOf(*known, ir::Op::kFAbs), 0u);
+        std::vector<float> positions(size_t{4} * 8, 0.5f);
+        const float x[] = {0.25f, 0.75f, 0.5f, 0.250001f, 0.749999f, 0.24f, 0.76f, -1e-9f};
+        for (size_t i = 0; i < std::size(x); ++i) {
+            positions[4 * i] = x[i];
+        }
+        const std::vector<float> found = RunSamples(*known, texture.set, positions);
+        for (size_t i = 0; i < std::size(x); ++i) {
+            const bool between = x[i] > 0.25f && x[i] < 0.75f;
+            const float expected = between ? kInfinity : texels[x[i] < 0.5f ? 0 : 1];
+            EXPECT_EQ(found[4 * i], expected) << x[i];
         }
     }
 }
