@@ -131,6 +131,35 @@ TEST_F(CoreVersionsTest, RequirementsOfAnImageThatDoesNotExistYet) {
     vkDestroyImage(device_, image, nullptr);
 }
 
+// Rows of a base level lie in different sets of a cache, unless the application lays them out.
+TEST_F(CoreVersionsTest, RowsOfImagesAreNoPowerOfTwoApart) {
+    const auto pitch_of = [&](uint32_t width, VkImageTiling tiling, uint32_t level) {
+        const VkImageCreateInfo info{.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO,
+                                     .imageType = VK_IMAGE_TYPE_2D,
+                                     .format = VK_FORMAT_R8G8B8A8_UNORM,
+                                     .extent = {width, 16, 1},
+                                     .mipLevels = 2,
+                                     .arrayLayers = 1,
+                                     .samples = VK_SAMPLE_COUNT_1_BIT,
+                                     .tiling = tiling,
+                                     .usage = VK_IMAGE_USAGE_STORAGE_BIT};
+        const VkImageSubresource2 subresource{
+            .sType = VK_STRUCTURE_TYPE_IMAGE_SUBRESOURCE_2,
+            .imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, level, 0}};
+        const VkDeviceImageSubresourceInfo query{
+            .sType = VK_STRUCTURE_TYPE_DEVICE_IMAGE_SUBRESOURCE_INFO,
+            .pCreateInfo = &info,
+            .pSubresource = &subresource};
+        VkSubresourceLayout2 layout{.sType = VK_STRUCTURE_TYPE_SUBRESOURCE_LAYOUT_2};
+        vkGetDeviceImageSubresourceLayout(device_, &query, &layout);
+        return layout.subresourceLayout.rowPitch;
+    };
+    EXPECT_EQ(pitch_of(2048, VK_IMAGE_TILING_OPTIMAL, 0), 8192u + 64);
+    EXPECT_EQ(pitch_of(2048, VK_IMAGE_TILING_OPTIMAL, 1), 4096u);
+    EXPECT_EQ(pitch_of(2048, VK_IMAGE_TILING_LINEAR, 0), 8192u);
+    EXPECT_EQ(pitch_of(2000, VK_IMAGE_TILING_OPTIMAL, 0), 8000u);
+}
+
 TEST_F(CoreVersionsTest, BindingTellsItsStatus) {
     const TestBuffer memory = MakeBuffer(4096);
     const VkBufferCreateInfo info{.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,

@@ -190,6 +190,17 @@ bool SamplesFit(const VkImageCreateInfo& info, VkImageCreateFlags2KHR flags) {
            info.mipLevels == 1 && !(flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT);
 }
 
+// Filters and workgroups of several rows have texels of a column at hand together, which must not
+// be in one set of a first-level cache (32 or 48 KB in 8 or 12 ways): texels that are 4 KB apart
+// are. Only of base levels, as shaders compute the pitches of the others, and not where the
+// application writes rows itself.
+uint64_t BaseRowPitch(uint64_t row_bytes, VkImageTiling tiling) {
+    constexpr uint64_t kConflictingBytes = 1024;
+    constexpr uint64_t kCacheLineBytes = 64;
+    const bool conflicts = row_bytes % kConflictingBytes == 0;
+    return tiling == VK_IMAGE_TILING_OPTIMAL && conflicts ? row_bytes + kCacheLineBytes : row_bytes;
+}
+
 }  // namespace
 
 ImageLayout LayOutImage(const VkImageCreateInfo& info, const FormatInfo& format) {
@@ -205,6 +216,9 @@ ImageLayout LayOutImage(const VkImageCreateInfo& info, const FormatInfo& format)
             // VkSampleCountFlagBits are the numbers of samples.
             level.row_pitch = hal::RowPitch(uint64_t{format.Blocks(level.width)} * info.samples,
                                             format.PlaneTexel(plane).bytes);
+            if (i == 0) {
+                level.row_pitch = BaseRowPitch(level.row_pitch, info.tiling);
+            }
             level.slice_pitch = level.row_pitch * format.Blocks(level.height);
             level.size_bytes = level.slice_pitch * level.depth;
             at += level.size_bytes;

@@ -1,5 +1,5 @@
-// Image: levels and layers laid out in a range of a device memory object, in one way for both
-// tilings (hal/image_abi.h).
+// Image: levels and layers laid out in a range of a device memory object, rows of
+// texels in both tilings (hal/image_abi.h).
 #pragma once
 
 #include <array>

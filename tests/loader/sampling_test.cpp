@@ -101,6 +101,43 @@ class SamplingTest : public ImageTest {
         }
     }
 
+    // Texels by their numbers.
+    void CompareFetches(const TestPipeline& pipeline,
+                        const Sampled& sampled,
+                        uint32_t seed,
+                        std::vector<Query> queries,
+                        const TestBuffer& in,
+                        const TestBuffer& out) {
+        std::mt19937 numbers(seed);
+        const ReferenceImage& reference = sampled.reference;
+        for (Query& query : queries) {
+            const uint32_t level = numbers() % 3;
+            const VkExtent3D extent = reference.LevelExtent(level);
+            const uint32_t limits[] = {extent.width, extent.height, extent.depth};
+            query.lod[0] = static_cast<float>(level);
+            for (int i = 0; i < reference.Axes(); ++i) {
+                query.position[i] = static_cast<float>(numbers() % limits[i]);
+            }
+            if (reference.IsArray()) {
+                query.position[reference.Axes()] = static_cast<float>(numbers() % reference.layers);
+            }
+        }
+        std::memcpy(in.words, queries.data(), in.size);
+        RunQueries(pipeline, kFetch);
+        for (uint32_t i = 0; i < kQueries; ++i) {
+            const auto at = [&](int axis) { return static_cast<int>(queries[i].position[axis]); };
+            const int axes = reference.Axes();
+            const Vec4 expected = reference.Texel(static_cast<uint32_t>(queries[i].lod[0]), at(0),
+                                                  axes > 1 ? at(1) : 0,
+                                                  axes > 2              ? at(2)
+                                                  : reference.IsArray() ? at(axes)
+                                                                        : 0);
+            for (size_t k = 0; k < 4; ++k) {
+                ASSERT_NEAR(std::bit_cast<float>(out.words[i * 4 + k]), expected[k], 1e-6);
+            }
+        }
+    }
+
     std::vector<Query> MakeQueries(const Dimension& dimension, uint32_t seed, float range) {
         std::mt19937 random(seed);
         const auto uniform = [&](float low, float high) {
@@ -289,38 +326,39 @@ TEST_F(SamplingTest, EveryDimensionAndSampler) {
             if (!dimension.offsets) {
                 continue;
             }
-            // Fetches: texels by their numbers, some of them outside.
-            std::mt19937 numbers(round);
-            const ReferenceImage& reference = sampled.reference;
-            for (Query& query : queries) {
-                const uint32_t level = numbers() % 3;
-                const VkExtent3D extent = reference.LevelExtent(level);
-                const uint32_t limits[] = {extent.width, extent.height, extent.depth};
-                query.lod[0] = static_cast<float>(level);
-                for (int i = 0; i < reference.Axes(); ++i) {
-                    query.position[i] = static_cast<float>(numbers() % limits[i]);
-                }
-                if (reference.IsArray()) {
-                    query.position[reference.Axes()] =
-                        static_cast<float>(numbers() % reference.layers);
-                }
+            CompareFetches(pipeline, sampled, round, queries, in, out);
+            if (HasFatalFailure()) {
+                return;
             }
-            std::memcpy(in.words, queries.data(), in.size);
-            RunQueries(pipeline, kFetch);
-            for (uint32_t i = 0; i < kQueries; ++i) {
-                const auto at = [&](int axis) {
-                    return static_cast<int>(queries[i].position[axis]);
-                };
-                const int axes = reference.Axes();
-                const Vec4 expected = reference.Texel(static_cast<uint32_t>(queries[i].lod[0]),
-                                                      at(0), axes > 1 ? at(1) : 0,
-                                                      axes > 2              ? at(2)
-                                                      : reference.IsArray() ? at(axes)
-                                                                            : 0);
-                for (size_t k = 0; k < 4; ++k) {
-                    ASSERT_NEAR(std::bit_cast<float>(out.words[i * 4 + k]), expected[k], 1e-6);
-                }
-            }
+        }
+    }
+}
+
+// Rows of 1024 and more bytes, which the base level has further apart than they are long.
+TEST_F(SamplingTest, RowsThatWouldBeInOneCacheSet) {
+    for (const size_t which : {size_t{2}, size_t{3}, size_t{4}}) {
+        Dimension dimension = kDimensions[which];
+        SCOPED_TRACE(testing::Message() << "view type " << dimension.view);
+        dimension.extent.width = 512;
+        const Sampled sampled = MakeSampled(dimension, VK_FORMAT_R8G8B8A8_UNORM, 3);
+        TestBuffer in = MakeBuffer(kQueries * sizeof(Query) / 4);
+        TestBuffer out = MakeBuffer(kQueries * 4);
+        const VkSamplerCreateInfo sampler{.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO,
+                                          .magFilter = VK_FILTER_NEAREST,
+                                          .minFilter = VK_FILTER_LINEAR,
+                                          .maxLod = VK_LOD_CLAMP_NONE};
+        std::vector<Query> queries = MakeQueries(dimension, 7, 0.5f);
+        std::memcpy(in.words, queries.data(), in.size);
+        const TestPipeline pipeline =
+            MakeImagePipeline(dimension.spirv, {Slot::Combined(sampled.view, MakeSampler(sampler)),
+                                                Slot::Buffer(in), Slot::Buffer(out)});
+        RunQueries(pipeline, kLod);
+        Compare(sampled, dimension, sampler, kLod, queries, out);
+        if (!HasFatalFailure()) {
+            CompareFetches(pipeline, sampled, 7, queries, in, out);
+        }
+        if (HasFatalFailure()) {
+            return;
         }
     }
 }
