@@ -23,6 +23,10 @@ using llvm::Value;
 namespace {
 
 constexpr uint64_t kPrefetchDistance = 4096;  // bytes
+// A workgroup of several rows prefetches for each of them: so many bytes for all, which the first
+// cache has room for. Not below the least distance of a row.
+constexpr uint64_t kRowsPrefetchDistance = 8192;
+constexpr uint64_t kLeastPrefetchDistance = 256;
 
 // The distance between two workgroups' places takes so many operations at most.
 constexpr uint32_t kMostStepOperations = 24;
@@ -52,13 +56,26 @@ void PrefetchCode::Prefetch(const MemoryRegion& region,
     }
     Value* distance = region.prefetch_distance;
     if (!distance) {
-        distance = builder_.getInt64(kPrefetchDistance);
+        distance = builder_.getInt64(UsualDistance());
     }
     Value* first = builder_.CreateGEP(builder_.getInt8Ty(), address, distance);
     for (uint64_t line : lines) {
         Value* ahead = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, line);
         FetchLine(builder_, ahead, region.prefetch_level, for_store);
     }
+}
+
+// In loops a row goes on where it is; otherwise the rows of a workgroup take turns.
+uint64_t PrefetchCode::UsualDistance() const {
+    const bool in_loop = std::ranges::any_of(code_.constructs, [&](const Construct& construct) {
+        return kernel_.inst(construct.inst).op == Op::kLoop;
+    });
+    const std::array<uint32_t, 3>& size = kernel_.workgroup_size;
+    const uint64_t rows = uint64_t{size[1]} * size[2];
+    return in_loop || rows == 0
+               ? kPrefetchDistance
+               : std::clamp(kRowsPrefetchDistance / rows / kCacheLineBytes * kCacheLineBytes,
+                            kLeastPrefetchDistance, kPrefetchDistance);
 }
 
 // An expression in 64 bits, made of values that all lanes share. Null if one of them is not at hand

@@ -35,6 +35,7 @@ class PrefetchCode : FunctionPart {
     bool DiffersByWorkgroup(ir::ValueId value);
 
   private:
+    uint64_t UsualDistance() const;
     const Construct* LoopOverTiles() const;
     bool MayStream(const ir::Instruction& store) const;
     static llvm::Value* NarrowedFrom(llvm::Value* values);

@@ -309,6 +309,35 @@ TEST(Fetch, WhatFollowsProducts) {
     EXPECT_NE(kernel(product).find(", i32 1, i32 3, i32 1)"), std::string::npos);
 }
 
+// Rows of a workgroup share what may be prefetched at a time.
+TEST(Fetch, RowsOfAWorkgroup) {
+    const auto llvm_ir = [](const std::string& size) {
+        const std::string text = "kernel \"test\" workgroup_size(" + size +
+                                 ") subgroup_size(16) push_constants(4) {\n"
+                                 "binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"
+                                 "body {\n"
+                                 "%zero:i32 = const 0\n"
+                                 "%two:i32 = const 2\n"
+                                 "%b:buffer = buffer 0, %zero\n"
+                                 "%pitch:i32 = load_push %zero align(4)\n"
+                                 "%x:i32 = builtin local_id_x\n"
+                                 "%y:i32 = builtin local_id_y\n"
+                                 "%row:i32 = imul %y, %pitch\n"
+                                 "%column:i32 = shl %x, %two\n"
+                                 "%at:i32 = iadd %row, %column\n"
+                                 "store_buffer %b, %at, %x align(4)\n"
+                                 "return\n}\n}\n";
+        const Result<ir::Kernel> parsed = ir::ParseKernel(text);
+        EXPECT_TRUE(parsed.ok()) << parsed.error().message;
+        const Result<RunnableKernel> native = RunnableKernel::Create(*parsed, 16);
+        EXPECT_TRUE(native.ok()) << native.error().message;
+        return native->llvm_ir();
+    };
+    EXPECT_NE(llvm_ir("16, 1, 1").find(", i64 4096"), std::string::npos);
+    EXPECT_NE(llvm_ir("16, 16, 1").find(", i64 512"), std::string::npos);
+    EXPECT_NE(llvm_ir("16, 8, 8").find(", i64 256"), std::string::npos);
+}
+
 TEST(Fetch, RowsOfLanesThatRunThroughMemory) {
     // 32 bytes of every 64: each line once.
     EXPECT_EQ(Fetches("%four:i32 = const 4\n"
