@@ -168,6 +168,39 @@ constexpr char kReturnOutside[] = R"(
     return
 )";
 
+// Long code is there twice if it has no loop.
+TEST(EmitPartlyActive, AReturnBeforeLongCode) {
+    const std::string store = "    %w:i32 = iadd %v, %four\n";
+    const auto has_copy = [&](const std::string& instead) {
+        std::string body = kReturnOutside;
+        body.replace(body.find(store), store.size(), instead);
+        const Result<RunnableKernel> native = RunnableKernel::Create(
+            TwoBufferKernel("workgroup_size(16, 16, 1) push_constants(8)", "", body), 16);
+        EXPECT_TRUE(native.ok()) << native.error().message;
+        return native.ok() && native->llvm_ir().find("all_lanes") != std::string::npos;
+    };
+    const auto products = [](int count) {
+        std::string text = "%w0:i32 = iadd %v, %four\n";
+        for (int i = 0; i < count; ++i) {
+            text += "%w" + std::to_string(i + 1) + ":i32 = imul %w" + std::to_string(i) + ", %v\n";
+        }
+        return text + "%w:i32 = iadd %w" + std::to_string(count) + ", %four\n";
+    };
+    const std::string loop =
+        "%n:i32 = loop @0 (%k:i32 = %zero) {\n"
+        "    %more:bool = ult %k, %v\n"
+        "    if %more { yield } else { exit @0 %k }\n"
+        "    continue @0 %k\n"
+        "} continuing (%c:i32) {\n"
+        "    %m:i32 = iadd %c, %four\n"
+        "    next %m\n"
+        "}\n";
+    EXPECT_TRUE(has_copy(products(200)));
+    EXPECT_FALSE(has_copy(products(400)));
+    EXPECT_TRUE(has_copy(products(100) + loop));
+    EXPECT_FALSE(has_copy(products(200) + loop));
+}
+
 TEST(EmitPartlyActive, AReturnForEachBound) {
     const ir::Kernel kernel =
         TwoBufferKernel("workgroup_size(16, 16, 1) push_constants(8)", "", kReturnOutside);

@@ -7,6 +7,7 @@
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/matrix_emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
+#include "compiler/kernel/ir/any_inside.h"
 
 namespace fornax::kernel {
 
@@ -14,6 +15,14 @@ using ir::Op;
 using llvm::BasicBlock;
 using llvm::Value;
 using Storage = Regions::Storage;
+
+namespace {
+
+// Code without loops that is worth having twice. With loops, what is live around them is too much
+// for LLVM 19 (ControlEmitter::kMaxCopiedInstructions).
+constexpr uint32_t kMaxCopiedStraightInstructions = 320;
+
+}  // namespace
 
 void Emitter::EmitWorkgroupBlock(ir::BlockId block) {
     code_.epoch = 0;
@@ -396,13 +405,20 @@ void Emitter::EmitItemsUnmasked(std::span<const SegmentItem> items, Value* all) 
 
 bool Emitter::WorthCopying(std::span<const SegmentItem> items) const {
     uint32_t count = 0;
+    bool has_loops = false;
     for (const SegmentItem& item : items) {
         ++count;
-        for (ir::BlockId block : kernel_.inst(item.inst).blocks) {
+        const ir::Instruction& inst = kernel_.inst(item.inst);
+        has_loops |= inst.op == Op::kLoop;
+        for (ir::BlockId block : inst.blocks) {
             count += control_.CountInstructions(block);
+            has_loops |= ir::AnyInside(
+                kernel_, block, [](const ir::Instruction& inner) { return inner.op == Op::kLoop; });
         }
     }
-    return code_.lanes > 1 && count <= ControlEmitter::kMaxCopiedInstructions;
+    const uint32_t most = has_loops || code_.compact ? ControlEmitter::kMaxCopiedInstructions
+                                                     : kMaxCopiedStraightInstructions;
+    return code_.lanes > 1 && count <= most;
 }
 
 void Emitter::EmitSegmentItem(const SegmentItem& item) {
