@@ -25,7 +25,6 @@
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
-#include <llvm/Transforms/Scalar/LoopStrengthReduce.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
@@ -138,29 +137,6 @@ class SplitPass : public llvm::PassInfoMixin<SplitPass> {
     unsigned part_lanes_;
 };
 
-// LLVM's loop strength reduction, which the code generator runs for all loops otherwise. It looks
-// for the best of all ways to write a loop's addresses together, which takes 3 to 20 ms for those
-// of a long loop, and then holds more of them in registers than there are.
-class ShortLoopStrengthPass : public llvm::PassInfoMixin<ShortLoopStrengthPass> {
-  public:
-    llvm::PreservedAnalyses run(llvm::Loop& loop,
-                                llvm::LoopAnalysisManager& analyses,
-                                llvm::LoopStandardAnalysisResults& results,
-                                llvm::LPMUpdater& updater) {
-        size_t instructions = 0;
-        for (const llvm::BasicBlock* block : loop.blocks()) {
-            instructions += block->size();
-        }
-        if (!loop.isInnermost() || instructions > kMostInstructions) {
-            return llvm::PreservedAnalyses::all();
-        }
-        return llvm::LoopStrengthReducePass().run(loop, analyses, results, updater);
-    }
-
-  private:
-    static constexpr size_t kMostInstructions = 400;
-};
-
 }  // namespace
 
 Status OptimizeModule(llvm::Module& module,
@@ -206,9 +182,7 @@ Status OptimizeModule(llvm::Module& module,
         if (CountMasks(module) <= kManyMasks) {
             passes.addPass(llvm::InstCombinePass());
         }
-        const bool many_blocks =
-            std::ranges::any_of(module, [](const auto& f) { return f.size() > kManyBlocks; });
-        if (!many_blocks) {
+        if (std::ranges::none_of(module, [](const auto& f) { return f.size() > kManyBlocks; })) {
             passes.addPass(
                 llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
                                                       /*UseMemorySSA=*/true));
@@ -222,9 +196,6 @@ Status OptimizeModule(llvm::Module& module,
         passes.addPass(FieldsPass());
         passes.addPass(llvm::EarlyCSEPass());
         passes.addPass(llvm::SimplifyCFGPass());
-        if (!many_blocks) {
-            passes.addPass(llvm::createFunctionToLoopPassAdaptor(ShortLoopStrengthPass()));
-        }
     }
     for (llvm::Function& function : module) {
         if (!function.isDeclaration()) {

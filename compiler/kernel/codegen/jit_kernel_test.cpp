@@ -4,19 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <llvm/AsmParser/Parser.h>
-#include <llvm/IR/LLVMContext.h>
-#include <llvm/IR/Module.h>
-#include <llvm/Support/SourceMgr.h>
-#include <llvm/Support/raw_ostream.h>
-
-#include <memory>
-#include <string>
-
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/op_harness.h"
-#include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/ir/text.h"
@@ -26,7 +16,6 @@ namespace fornax::kernel {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
 struct alignas(64) Line {
     uint8_t bytes[64];
@@ -148,55 +137,6 @@ TEST(CompileToNative, RefusesWhatTheMathsLibraryLacks) {
     ASSERT_FALSE(native.ok());
     EXPECT_EQ(native.error().code, ErrorCode::kUnsupported);
     EXPECT_THAT(native.error().message, HasSubstr("exp"));
-}
-
-// A loop of words, each at 12 * the number of its iteration + 4 * its own number, after the passes.
-std::string OptimizedLoop(int words) {
-    std::string text = R"(define void @f(ptr %p, i64 %n) {
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %offset = mul i64 %i, 12
-  %at = getelementptr i8, ptr %p, i64 %offset
-)";
-    for (int i = 0; i < words; ++i) {
-        const std::string number = std::to_string(i);
-        text += "  %at" + number + " = getelementptr i32, ptr %at, i64 " + number + "\n";
-        text += "  %word" + number + " = load volatile i32, ptr %at" + number + "\n";
-    }
-    text += R"(  %next = add nuw i64 %i, 1
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %loop, label %exit
-exit:
-  ret void
-}
-)";
-    llvm::LLVMContext context;
-    llvm::SMDiagnostic problem;
-    const std::unique_ptr<llvm::Module> module = llvm::parseAssemblyString(text, problem, context);
-    if (!module) {
-        return problem.getMessage().str();
-    }
-    const TargetInfo& target = TestTargets()[0];
-    auto machine = CreateTargetMachine(target, llvm::CodeGenOptLevel::Default);
-    if (!machine.ok()) {
-        return machine.error().message;
-    }
-    PrepareModule(*module, **machine, target);
-    if (Status status = OptimizeModule(*module, **machine); !status.ok()) {
-        return status.error().message;
-    }
-    std::string after;
-    llvm::raw_string_ostream(after) << *module;
-    return after;
-}
-
-// An address that grows by 12 in place of a product, in loops where that is worth its time.
-TEST(OptimizeModule, StrengthOfShortLoopsIsReduced) {
-    EXPECT_THAT(OptimizedLoop(8), Not(HasSubstr("mul i64")));
-    EXPECT_THAT(OptimizedLoop(8), HasSubstr("i64 12"));
-    EXPECT_THAT(OptimizedLoop(500), HasSubstr("mul i64"));
 }
 
 }  // namespace

@@ -27,8 +27,6 @@ constexpr std::pair<const char*, const char*> kLlvmOptions[] = {
     // From how many basic blocks on CodeGenPrepare looks again only at those that it changed,
     // instead of beginning anew after each change of the control flow.
     {"cgpp-huge-func", "200"},
-    // The code generator's own pass over loops: jit.cpp runs it for those where it gains something.
-    {"disable-lsr", "true"},
 };
 
 void InitializeLlvm() {
