@@ -4,7 +4,6 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/PatternMatch.h>
-#include <llvm/Transforms/Utils/Local.h>
 
 namespace fornax::kernel {
 
@@ -118,72 +117,12 @@ Value* CastWays(const Instruction& cast, llvm::PHINode& phi) {
     return result;
 }
 
-// Extensions of what one of two ways loads: loads extend without another instruction. Casts that
-// change no bits may stand between, because halves are loaded as integers. None unless all uses are
-// such extensions, and alike.
-llvm::SmallVector<Instruction*, 4> ExtensionsOf(llvm::PHINode& phi) {
-    const auto loads = [](const llvm::Use& way) {
-        const auto* load = llvm::dyn_cast<llvm::LoadInst>(way.get());
-        return load && load->hasOneUse();
-    };
-    if (phi.getNumIncomingValues() != 2 || llvm::none_of(phi.incoming_values(), loads)) {
-        return {};
-    }
-    llvm::SmallVector<Instruction*, 4> users;
-    for (llvm::User* user : phi.users()) {
-        auto* cast = llvm::cast<Instruction>(user);
-        if (llvm::isa<llvm::BitCastInst>(cast) && IsCast(*cast) && cast->hasOneUse()) {
-            cast = llvm::cast<Instruction>(*cast->user_begin());
-        }
-        if (!llvm::isa<llvm::FPExtInst, llvm::ZExtInst, llvm::SExtInst>(cast)) {
-            return {};
-        }
-        users.push_back(cast);
-    }
-    const auto is_first = [&](const Instruction* user) {
-        return user->getOpcode() == users[0]->getOpcode() &&
-               user->getType() == users[0]->getType() &&
-               user->getOperand(0)->getType() == users[0]->getOperand(0)->getType();
-    };
-    return llvm::all_of(users, is_first) ? users : llvm::SmallVector<Instruction*, 4>();
-}
-
-// The extension, on either way.
-Value* ExtendWays(const Instruction& extension, llvm::PHINode& phi) {
-    llvm::IRBuilder<> b(&phi);
-    llvm::PHINode* result = b.CreatePHI(extension.getType(), 2);
-    for (unsigned i = 0; i < 2; ++i) {
-        b.SetInsertPoint(phi.getIncomingBlock(i)->getTerminator());
-        Value* way = b.CreateBitCast(phi.getIncomingValue(i), extension.getOperand(0)->getType());
-        result->addIncoming(CastOf(b, extension, way), phi.getIncomingBlock(i));
-    }
-    return result;
-}
-
-bool ExtendLoads(llvm::BasicBlock& block) {
-    bool changed = false;
-    for (llvm::PHINode& phi : llvm::make_early_inc_range(block.phis())) {
-        const llvm::SmallVector<Instruction*, 4> extensions = ExtensionsOf(phi);
-        if (extensions.empty()) {
-            continue;
-        }
-        Value* extended = ExtendWays(*extensions[0], phi);
-        for (Instruction* extension : extensions) {
-            extension->replaceAllUsesWith(extended);
-            llvm::RecursivelyDeleteTriviallyDeadInstructions(extension);
-        }
-        changed = true;
-    }
-    return changed;
-}
-
 }  // namespace
 
 llvm::PreservedAnalyses CastsBeforeShufflesPass::run(llvm::Function& function,
                                                      llvm::FunctionAnalysisManager&) {
     bool changed = false;
     for (llvm::BasicBlock& block : function) {
-        changed |= ExtendLoads(block);
         for (Instruction& inst : llvm::make_early_inc_range(block)) {
             if (!IsCast(inst)) {
                 continue;

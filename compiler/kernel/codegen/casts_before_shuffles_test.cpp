@@ -129,58 +129,6 @@ end:                                              ; preds = %other, %usual
 )");
 }
 
-// Two ways to four halves, of which one loads them, with more code on each and behind them.
-std::string Loaded(const std::string& type,
-                   const std::string& usual,
-                   const std::string& other,
-                   const std::string& end) {
-    return "entry:\n"
-           "  br i1 %c, label %usual, label %other\n\n"
-           "usual:                                            ; preds = %entry\n"
-           "  %all = load <4 x " +
-           type + ">, ptr %q, align 8\n" + usual +
-           "  br label %end\n\n"
-           "other:                                            ; preds = %entry\n" +
-           other +
-           "  br label %end\n\n"
-           "end:                                              ; preds = %other, %usual\n" +
-           end + "  ret void\n";
-}
-
-// What one way loads is extended there, for all that take it.
-TEST(CastsBeforeShuffles, LoadedOnOneWay) {
-    EXPECT_EQ(
-        After("<4 x i16> %b, i1 %c, ptr %p, ptr %q",
-              Loaded("i16", "", "", R"(  %either = phi <4 x i16> [ %all, %usual ], [ %b, %other ]
-  %half = bitcast <4 x i16> %either to <4 x half>
-  %wide = fpext <4 x half> %half to <4 x float>
-  store <4 x float> %wide, ptr %p, align 4
-  %again = bitcast <4 x i16> %either to <4 x half>
-  %same = fpext <4 x half> %again to <4 x float>
-  store <4 x float> %same, ptr %p, align 4
-)")),
-        Loaded("i16",
-               "  %0 = bitcast <4 x i16> %all to <4 x half>\n"
-               "  %1 = fpext <4 x half> %0 to <4 x float>\n",
-               "  %2 = bitcast <4 x i16> %b to <4 x half>\n"
-               "  %3 = fpext <4 x half> %2 to <4 x float>\n",
-               R"(  %4 = phi <4 x float> [ %1, %usual ], [ %3, %other ]
-  store <4 x float> %4, ptr %p, align 4
-  store <4 x float> %4, ptr %p, align 4
-)"));
-}
-
-// What is loaded is also stored as it is: nothing changes.
-TEST(CastsBeforeShuffles, LoadedAndUsedAsItIs) {
-    const std::string body =
-        Loaded("half", "", "", R"(  %either = phi <4 x half> [ %all, %usual ], [ %b, %other ]
-  %wide = fpext <4 x half> %either to <4 x float>
-  store <4 x float> %wide, ptr %p, align 4
-  store <4 x half> %either, ptr %q, align 4
-)");
-    EXPECT_EQ(After("<4 x half> %b, i1 %c, ptr %p, ptr %q", body), body);
-}
-
 // As many elements before the shuffle as behind it, a shift by what lanes differ in, and a vector
 // that is taken to have other elements: nothing changes.
 TEST(CastsBeforeShuffles, WhatStays) {
