@@ -408,12 +408,10 @@ bool Emitter::WorthCopying(std::span<const SegmentItem> items) const {
     bool has_loops = false;
     for (const SegmentItem& item : items) {
         ++count;
-        const ir::Instruction& inst = kernel_.inst(item.inst);
-        has_loops |= inst.op == Op::kLoop;
-        for (ir::BlockId block : inst.blocks) {
+        has_loops |= ir::AnyInside(
+            kernel_, item.inst, [](const ir::Instruction& inst) { return inst.op == Op::kLoop; });
+        for (ir::BlockId block : kernel_.inst(item.inst).blocks) {
             count += control_.CountInstructions(block);
-            has_loops |= ir::AnyInside(
-                kernel_, block, [](const ir::Instruction& inner) { return inner.op == Op::kLoop; });
         }
     }
     const uint32_t most = has_loops || code_.compact ? ControlEmitter::kMaxCopiedInstructions
