@@ -4,6 +4,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/PatternMatch.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 namespace fornax::kernel {
 
@@ -64,11 +65,10 @@ bool Spreads(Value* vector) {
     return !one && shuffle->isConcat() && Spreads(first) && Spreads(second);
 }
 
-// The cast, or shift, of another vector.
+// The cast, or shift, of another vector, or of a scalar.
 Value* CastOf(llvm::IRBuilder<>& b, const Instruction& cast, Value* vector) {
-    llvm::Type* element = cast.getType()->getScalarType();
-    auto* type = llvm::FixedVectorType::get(element, Width(vector));
-    if (llvm::isa<llvm::UndefValue>(vector)) {
+    llvm::Type* type = vector->getType()->getWithNewType(cast.getType()->getScalarType());
+    if (llvm::isa<llvm::PoisonValue>(vector)) {
         return llvm::PoisonValue::get(type);
     }
     Instruction* copy = cast.clone();
@@ -93,11 +93,17 @@ Value* Spread(llvm::IRBuilder<>& b, const Instruction& cast, ShuffleVectorInst& 
     return b.CreateShuffleVector(sources[0], sources[1], shuffle.getShuffleMask());
 }
 
+// Two blocks lead to the value. (One block may twice, if it ends in a switch: then both values have
+// to be the same.)
+bool HasTwoWays(const llvm::PHINode& phi) {
+    return phi.getNumIncomingValues() == 2 && phi.getIncomingBlock(0) != phi.getIncomingBlock(1);
+}
+
 // One of two ways to a value spreads elements, as the usual way of an access does. Null if that is
 // not the case.
 llvm::PHINode* SpreadsOnOneWay(Value* vector) {
     auto* phi = llvm::dyn_cast<llvm::PHINode>(vector);
-    const bool found = phi && phi->getNumIncomingValues() == 2 &&
+    const bool found = phi && HasTwoWays(*phi) &&
                        llvm::any_of(phi->incoming_values(),
                                     [](const llvm::Use& way) { return Spreads(way.get()); });
     return found ? phi : nullptr;
@@ -117,12 +123,76 @@ Value* CastWays(const Instruction& cast, llvm::PHINode& phi) {
     return result;
 }
 
+// Extensions of what one of two ways loads: loads extend without another instruction. Casts that
+// change no bits may stand between, because halves are loaded as integers. None unless all uses are
+// such extensions, and alike.
+llvm::SmallVector<Instruction*, 4> ExtensionsOf(llvm::PHINode& phi) {
+    const auto loads = [](const llvm::Use& way) {
+        const auto* load = llvm::dyn_cast<llvm::LoadInst>(way.get());
+        return load && load->hasOneUse();
+    };
+    if (!HasTwoWays(phi) || llvm::none_of(phi.incoming_values(), loads)) {
+        return {};
+    }
+    llvm::SmallVector<Instruction*, 4> users;
+    for (llvm::User* user : phi.users()) {
+        auto* cast = llvm::cast<Instruction>(user);
+        if (llvm::isa<llvm::BitCastInst>(cast) && IsCast(*cast) && cast->hasOneUse()) {
+            cast = llvm::cast<Instruction>(*cast->user_begin());
+        }
+        if (!llvm::isa<llvm::FPExtInst, llvm::ZExtInst, llvm::SExtInst>(cast)) {
+            return {};
+        }
+        users.push_back(cast);
+    }
+    const auto is_first = [&](const Instruction* user) {
+        return user->getOpcode() == users[0]->getOpcode() &&
+               user->getType() == users[0]->getType() &&
+               user->getOperand(0)->getType() == users[0]->getOperand(0)->getType();
+    };
+    return llvm::all_of(users, is_first) ? users : llvm::SmallVector<Instruction*, 4>();
+}
+
+// One extension on either way for all of them, which is defined where any of them is.
+Value* ExtendWays(llvm::ArrayRef<Instruction*> extensions, llvm::PHINode& phi) {
+    Instruction& extension = *extensions[0];
+    for (const Instruction* other : extensions) {
+        extension.andIRFlags(other);
+    }
+    llvm::IRBuilder<> b(&phi);
+    llvm::PHINode* result = b.CreatePHI(extension.getType(), 2);
+    for (unsigned i = 0; i < 2; ++i) {
+        b.SetInsertPoint(phi.getIncomingBlock(i)->getTerminator());
+        Value* way = b.CreateBitCast(phi.getIncomingValue(i), extension.getOperand(0)->getType());
+        result->addIncoming(CastOf(b, extension, way), phi.getIncomingBlock(i));
+    }
+    return result;
+}
+
+bool ExtendLoads(llvm::BasicBlock& block) {
+    bool changed = false;
+    for (llvm::PHINode& phi : llvm::make_early_inc_range(block.phis())) {
+        const llvm::SmallVector<Instruction*, 4> extensions = ExtensionsOf(phi);
+        if (extensions.empty()) {
+            continue;
+        }
+        Value* extended = ExtendWays(extensions, phi);
+        for (Instruction* extension : extensions) {
+            extension->replaceAllUsesWith(extended);
+            llvm::RecursivelyDeleteTriviallyDeadInstructions(extension);
+        }
+        changed = true;
+    }
+    return changed;
+}
+
 }  // namespace
 
 llvm::PreservedAnalyses CastsBeforeShufflesPass::run(llvm::Function& function,
                                                      llvm::FunctionAnalysisManager&) {
     bool changed = false;
     for (llvm::BasicBlock& block : function) {
+        changed |= ExtendLoads(block);
         for (Instruction& inst : llvm::make_early_inc_range(block)) {
             if (!IsCast(inst)) {
                 continue;
