@@ -150,3 +150,17 @@ def build_kompute(folder: Path):
     subprocess.run(["cmake", "--build", build, "--target", "kp"], check=True, stdout=subprocess.DEVNULL)
     for module in build.rglob("kp*.so"):
         shutil.copy(module, packages)
+
+
+def build_clvk(folder: Path):
+    """pyvkfft is a source package: it takes Debian's OpenCL headers and the loader that PyOpenCL brings, which clpeak takes too."""
+    loader = next(iter(sorted(folder.glob("lib/python3*/site-packages/pyopencl/.libs/libOpenCL*.so*"))), None)
+    if loader is None:
+        raise RuntimeError("PyOpenCL's package has no OpenCL loader.")
+    libraries = folder / "opencl"
+    libraries.mkdir()
+    for name in ("libOpenCL.so", "libOpenCL.so.1"):
+        (libraries / name).symlink_to(loader.absolute())
+    flags = {"VKFFT_BACKEND": "opencl", "CFLAGS": f"-I{suite_of('clvk') / 'usr/include'}", "LDFLAGS": f"-L{libraries.absolute()}"}
+    subprocess.run([folder / "bin/python3", "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "pyvkfft==2025.1.1"],
+                   check=True, env={**os.environ, **flags})

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from client_setup import (Client, build_kompute, command_of, environment_of, folder_of, install, python_of, suite_lavapipe,
+from client_setup import (Client, build_clvk, build_kompute, command_of, environment_of, folder_of, install, python_of, suite_lavapipe,
                           suite_of)
 from programs import ROOT, default_folder, table
 
@@ -25,6 +25,12 @@ TIMEOUT_SECONDS = 900
 # Of tools/models, for onnxruntime-webgpu.
 NETWORKS = ("mobilenet_v2", "resnet50", "efficientnet_b0", "yolov8n", "unet", "minilm", "bert_base", "vit_b16", "whisper_tiny_encoder",
             "whisper_tiny_decoder", "llama_small", "llama_small_q4", "mobilenet_v2_qdq")
+# Functions of OpenCL that clvk leaves to lavapipe, with fma, which it leaves to most processors of graphics. A device that it does not know gets
+# libraries for all of them, in which an fma takes some two hundred instructions.
+NATIVE_IN_CLVK = ",".join((
+    "ceil", "copysign", "fabs", "fdim", "floor", "fma", "fmax", "fmin", "isequal", "isfinite", "isgreater", "isgreaterequal", "isinf", "isless",
+    "islessequal", "islessgreater", "isnan", "isnormal", "isnotequal", "isordered", "isunordered", "mad", "rint", "round", "rsqrt", "signbit",
+    "sqrt", "trunc", "half_cos", "half_exp", "half_exp2", "half_exp10", "half_rsqrt", "half_sin", "half_sqrt", "half_tan"))
 
 
 def webgpu_files(folder: Path) -> list[str]:
@@ -93,6 +99,10 @@ CLIENTS = {
                       debian_packages=("python3-torch", "python3-numpy", "mesa-vulkan-drivers"), runs_in_suite=True, compat="bounds"),
     "executorch": Client("ExecuTorch 1.5's Vulkan delegate", "executorch_cases.py", ("executorch==1.5.1", "torch==2.13.0", "numpy"),
                          newest_peer=True, arguments=executorch_programs, needs="FORNAX_EXECUTORCH_VULKAN"),
+    "clvk": Client("clvk's OpenCL", "clvk_cases.py", ("pyopencl==2026.1.4", "pocl-binary-distribution==3.0", "Mako==1.4.3", "numpy", "psutil",
+                                                      "setuptools<80", "wheel"), debian_packages=("clpeak", "opencl-headers"),
+                   debian_suite="bookworm", build=build_clvk, newest_peer=True, arguments=lambda folder: [str(folder_of("clvk"))],
+                   needs="FORNAX_CLVK", environment=(("CLVK_CLSPV_NATIVE_BUILTINS", NATIVE_IN_CLVK),)),
 }
 
 # The peer of clients that the system's is too old for.
