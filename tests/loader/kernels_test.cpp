@@ -12,6 +12,7 @@
 #include "tests/loader/shaders/builtin_ids.spv.h"
 #include "tests/loader/shaders/control.spv.h"
 #include "tests/loader/shaders/integers.spv.h"
+#include "tests/loader/shaders/one_row.spv.h"
 #include "tests/loader/shaders/shared_sums.spv.h"
 #include "tests/loader/shaders/shared_tiles.spv.h"
 #include "tests/loader/vulkan_fixture.h"
@@ -291,6 +292,32 @@ TEST_F(KernelsTest, InvocationsThatAreDoneCountAsArrivedAtBarriers) {
             const uint32_t expected = l < first ? 0 : before + sums[kSize - 1] * sums[l];
             ASSERT_EQ(buffers[2].words[group * kSize + l], expected)
                 << "invocation " << l << " of group " << group;
+        }
+    }
+}
+
+// Vectors of invocations end behind the row.
+TEST_F(KernelsTest, ARowOfAnyLengthStaysInItsMemory) {
+    constexpr uint32_t kGroups = 3;
+    for (uint32_t size : {1u, 3u, 15u, 17u, 33u, 100u, 243u, 500u}) {
+        SCOPED_TRACE(size);
+        const std::array<uint32_t, 2> constants = {size, size};
+        const VkSpecializationMapEntry entries[] = {{0, 0, 4}, {1, 4, 4}};
+        const VkSpecializationInfo sizes{2, entries, sizeof(constants), constants.data()};
+        std::array buffers = {MakeBuffer(size_t{size} * kGroups),
+                              MakeBuffer(size_t{size} * kGroups)};
+        FillRandomly(buffers[0], size);
+        FillRandomly(buffers[1], size + 1);
+        const uint32_t* in = buffers[0].words;
+        const std::vector<uint32_t> before(buffers[1].words, buffers[1].words + size * kGroups);
+        Run(MakePipeline(spirv::kOneRow, buffers, &sizes), kGroups);
+        for (uint32_t at = 0; at < size * kGroups; ++at) {
+            const uint32_t x = at % size;
+            const uint32_t* row = in + (at - x);
+            const uint32_t opposite = size - 1 - x;
+            const uint32_t expected =
+                before[at] + row[opposite] + opposite * 3 + (row[opposite] ^ opposite) + row[x / 2];
+            ASSERT_EQ(buffers[1].words[at], expected) << "invocation " << at;
         }
     }
 }

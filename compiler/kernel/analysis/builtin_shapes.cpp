@@ -68,7 +68,8 @@ Shape ShapeAnalysis::BuiltinShape(ir::BuiltinId builtin) const {
             if (single_vector_ || lanes_ % x == 0) {
                 return pattern(64, x - 1, [&](uint32_t lane) { return lane % x; });
             }
-            if (x % lanes_ == 0) {
+            // One row is counted as its invocations are, past the workgroup's end, too.
+            if (x % lanes_ == 0 || (x == total && map_.workgroups == 1)) {
                 return pattern(lane_zeros, x - 1, [](uint32_t lane) { return lane; });
             }
             return varying(x - 1);

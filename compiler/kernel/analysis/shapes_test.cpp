@@ -79,6 +79,14 @@ TEST(Shapes, RowsOfASymbolicStride) {
               "pattern 0 1 2 3 0 1 2 3 rows 0 0 0 0 1 1 1 1 of %7");
 }
 
+// Vectors part a plane that they do not divide anywhere in a row, but one row in order.
+TEST(Shapes, RowsThatVectorsDoNotDivide) {
+    const std::string x = "%v:i32 = builtin local_id_x";
+    EXPECT_EQ(OfValue(x, "workgroup_size(20, 1, 1)"), "pattern 0 1 2 3 4 5 6 7");
+    EXPECT_EQ(OfValue(x, "workgroup_size(20, 3, 1)"), "varying");
+    EXPECT_EQ(OfValue(x, "workgroup_size(20, 1, 2)"), "varying");
+}
+
 TEST(Shapes, BoundsAndZerosTravel) {
     const ir::Kernel kernel = TestKernel(
         "%a:i32 = imul %group, %c64\n%b:i32 = lshr %i, %four\n%c:i32 = imul %i, %eight\n" +
