@@ -198,9 +198,13 @@ class CommandLine(unittest.TestCase):
             pathlib.Path(cases).write_text("a.pass\na.unsupported\na.hang\nb.pass\n", encoding="utf-8")
             # Small batches of their own would hide that what a killed process finished counts.
             with mock.patch.object(batches, "split", lambda given, jobs, size: [given]):
-                timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGTERM))
-                timer.start()
+                # timeout(1) sends its signal twice.
+                timers = [threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGTERM)) for seconds in (3, 3.01)]
+                for timer in timers:
+                    timer.start()
                 status, output = self.run_tool("--caselist", cases, "--results", results, "--jobs", "1")
+                for timer in timers:
+                    timer.join()
             self.assertEqual(status, 2, output)
             self.assertIn("stopped: 2 of 4 cases have a result", output)
             self.assertEqual([result.case for result, _ in report.read_results(results)], ["a.pass", "a.unsupported"])

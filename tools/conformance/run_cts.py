@@ -134,8 +134,14 @@ def run(options, deqp_arguments):
     return 1 if any(status in report.UNEXPECTED for _, status in judged) else 0
 
 
+def stop(number, frame):
+    """As Ctrl-C, but once: timeout(1) sends its signal to the process and to its group."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def main():
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+    signal.signal(signal.SIGTERM, stop)
     try:
         return run(*parse_arguments(sys.argv[1:]))
     except (RuntimeError, OSError) as error:
