@@ -24,7 +24,8 @@ if not library.is_file():
     sys.exit(f"FORNAX_CLVK names {library}, which is no file.")
 (Path(vendors.name) / "clvk.icd").write_text(str(library))
 # PyOpenCL's loader reads the first when it is loaded; PoCL's package brings its own entry. Nothing is written outside of the folder.
-os.environ.update(OCL_ICD_VENDORS=f"{vendors.name}/", PYOPENCL_NO_CACHE="1", POCL_CACHE_DIR=vendors.name)
+os.environ.update(OCL_ICD_VENDORS=f"{vendors.name}/", PYOPENCL_NO_CACHE="1", POCL_CACHE_DIR=vendors.name,
+                  CLVK_COMPILER_TEMP_DIR=vendors.name)
 
 import pyopencl as cl  # noqa: E402
 import pyopencl.array  # noqa: E402
@@ -295,7 +296,8 @@ def peaks():
                 "Integer compute (": "billion operations of int"}
     platform = [platform.name for platform in cl.get_platforms()].index("clvk")
     command = [FOLDER / "debian/usr/bin/clpeak", "-p", str(platform), "--global-bandwidth", "--compute-sp", "--compute-integer"]
-    done = subprocess.run(command, env={**os.environ, "LD_LIBRARY_PATH": str(FOLDER / "opencl")}, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env={**os.environ, "LD_LIBRARY_PATH": str(FOLDER / "opencl")}, capture_output=True, text=True, check=False,
+                          timeout=600)
     for title, unit in sections.items():
         found = re.search(re.escape(title) + r"[^\n]*\n((?: +\w+ +: [\d.]+\n)+)", done.stdout)
         figures = [float(figure) for figure in re.findall(r": ([\d.]+)", found[1])] if found else []
