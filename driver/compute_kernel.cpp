@@ -1,7 +1,7 @@
 // Making executables of compiled kernels.
 #include "driver/compute_kernel.h"
 
-#include "compiler/kernel/kernel_desc.h"
+#include "compiler/kernel/interface/kernel_desc.h"
 #include "driver/device.h"
 #include "driver/pipeline_layout.h"
 

@@ -10,8 +10,8 @@
 
 #include <vulkan/vulkan_core.h>
 
-#include "compiler/kernel/compiled_kernel.h"
-#include "compiler/kernel/resource_layout.h"
+#include "compiler/kernel/interface/compiled_kernel.h"
+#include "compiler/kernel/interface/resource_layout.h"
 #include "hal/command_stream.h"
 #include "hal/executable.h"
 

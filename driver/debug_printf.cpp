@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/environment.h"
-#include "compiler/kernel/debug_printf.h"
+#include "compiler/kernel/interface/debug_printf.h"
 #include "driver/device.h"
 #include "driver/report.h"
 

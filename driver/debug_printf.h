@@ -1,7 +1,7 @@
 // What shaders print with NonSemantic.DebugPrintf ("debugPrintfEXT"): with FORNAX_DEBUG_PRINTF set,
-// a device has a buffer that kernels write records into (compiler/kernel/debug_printf.h), and the
-// waits of its application empty it: to the messengers of VK_EXT_debug_utils as information, and to
-// standard error where none took it.
+// a device has a buffer that kernels write records into (compiler/kernel/interface/debug_printf.h),
+// and the waits of its application empty it: to the messengers of VK_EXT_debug_utils as
+// information, and to standard error where none took it.
 #pragma once
 
 #include <cstdint>

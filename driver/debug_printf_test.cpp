@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/kernel/debug_printf.h"
+#include "compiler/kernel/interface/debug_printf.h"
 
 namespace fornax::driver {
 namespace {

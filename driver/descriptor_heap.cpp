@@ -2,7 +2,7 @@
 // memory that holds them. To kernels a heap is a set (kernel::ResourceLayout).
 #include <cstring>
 
-#include "compiler/kernel/resource_layout.h"
+#include "compiler/kernel/interface/resource_layout.h"
 #include "driver/command_buffer.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "compiler/kernel/binding_layout.h"
+#include "compiler/kernel/interface/binding_layout.h"
 #include "driver/chain.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"

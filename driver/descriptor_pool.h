@@ -10,7 +10,7 @@
 
 #include <vulkan/vulkan_core.h>
 
-#include "compiler/kernel/binding_layout.h"
+#include "compiler/kernel/interface/binding_layout.h"
 #include "driver/descriptor_set.h"
 #include "driver/memory_report.h"
 #include "driver/object.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/kernel/binding_layout.h"
+#include "compiler/kernel/interface/binding_layout.h"
 #include "driver/buffer.h"
 #include "driver/chain.h"
 #include "driver/entry_point.h"

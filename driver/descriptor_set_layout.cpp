@@ -5,7 +5,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "compiler/kernel/binding_layout.h"
+#include "compiler/kernel/interface/binding_layout.h"
 #include "driver/chain.h"
 #include "driver/descriptor_pool.h"
 #include "driver/device.h"

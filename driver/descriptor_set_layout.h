@@ -16,7 +16,7 @@
 
 #include <vulkan/vulkan_core.h>
 
-#include "compiler/kernel/binding_layout.h"
+#include "compiler/kernel/interface/binding_layout.h"
 #include "driver/object.h"
 
 namespace fornax::driver {

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "base/per_process.h"
-#include "compiler/kernel/kernel_desc.h"
+#include "compiler/kernel/interface/kernel_desc.h"
 
 namespace fornax::driver {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "compiler/kernel/kernel_desc.h"
+#include "compiler/kernel/interface/kernel_desc.h"
 
 namespace fornax::driver {
 namespace {

@@ -5,7 +5,7 @@
 #include <vulkan/vulkan_core.h>
 
 #include "base/result.h"
-#include "compiler/kernel/resource_layout.h"
+#include "compiler/kernel/interface/resource_layout.h"
 
 namespace fornax::driver {
 

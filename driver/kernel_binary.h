@@ -16,8 +16,8 @@
 
 #include "base/hash.h"
 #include "base/result.h"
-#include "compiler/kernel/compile_request.h"
-#include "compiler/kernel/compiled_kernel.h"
+#include "compiler/kernel/interface/compile_request.h"
+#include "compiler/kernel/interface/compiled_kernel.h"
 
 namespace fornax::kernel {
 class KernelCompiler;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/kernel/debug_printf.h"
+#include "compiler/kernel/interface/debug_printf.h"
 #include "driver/chain.h"
 #include "driver/device.h"
 

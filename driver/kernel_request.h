@@ -6,7 +6,7 @@
 
 #include <vulkan/vulkan_core.h>
 
-#include "compiler/kernel/compile_request.h"
+#include "compiler/kernel/interface/compile_request.h"
 
 namespace fornax::driver {
 

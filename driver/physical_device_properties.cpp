@@ -10,7 +10,7 @@
 
 #include "base/environment.h"
 #include "base/hash.h"
-#include "compiler/kernel/resource_layout.h"
+#include "compiler/kernel/interface/resource_layout.h"
 #include "driver/chain.h"
 #include "driver/compat.h"
 #include "driver/entry_point.h"

@@ -14,7 +14,7 @@
 
 #include "base/hash.h"
 #include "base/per_process.h"
-#include "compiler/kernel/compiled_kernel.h"
+#include "compiler/kernel/interface/compiled_kernel.h"
 #include "driver/object.h"
 
 namespace fornax::kernel {

@@ -7,7 +7,7 @@
 
 #include <vulkan/vulkan_core.h>
 
-#include "compiler/kernel/resource_layout.h"
+#include "compiler/kernel/interface/resource_layout.h"
 #include "driver/descriptor_set_layout.h"
 #include "driver/object.h"
 

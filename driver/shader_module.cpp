@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/kernel/compile_request.h"
+#include "compiler/kernel/interface/compile_request.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/kernel/heap_mappings.h"
+#include "compiler/kernel/interface/heap_mappings.h"
 #include "compiler/kernel/kernel_compiler.h"
 #include "driver/command_buffer.h"
 #include "driver/device.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/per_process.h"
-#include "compiler/kernel/cache_key.h"
+#include "compiler/kernel/cache/cache_key.h"
 
 namespace fornax::kernel {
 

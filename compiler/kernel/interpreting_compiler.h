@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "compiler/kernel/backend.h"
+#include "compiler/kernel/backend/backend.h"
 #include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::kernel {

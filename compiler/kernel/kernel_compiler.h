@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "compiler/kernel/compile_request.h"
-#include "compiler/kernel/compiled_kernel.h"
-#include "compiler/kernel/target_info.h"
+#include "compiler/kernel/interface/compile_request.h"
+#include "compiler/kernel/interface/compiled_kernel.h"
+#include "compiler/kernel/interface/target_info.h"
 
 namespace fornax::kernel {
 

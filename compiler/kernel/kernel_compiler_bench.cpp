@@ -12,7 +12,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "compiler/kernel/backend.h"
+#include "compiler/kernel/backend/backend.h"
 #include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::kernel {

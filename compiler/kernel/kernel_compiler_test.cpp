@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/spirv/reader.h"
-#include "compiler/kernel/test_reader.h"
+#include "compiler/kernel/tiers/test_reader.h"
 
 namespace fornax::kernel {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/plan/packing.h"
-#include "compiler/kernel/kernel_desc.h"
+#include "compiler/kernel/interface/kernel_desc.h"
 #include "hal/kernel_abi.h"
 #include "hal/matrix_unit.h"
 #include "runtime/plan/kernels.h"

@@ -13,11 +13,12 @@ CODE_SUFFIXES = {".h", ".cpp", ".c", ".def", ".comp", ".glsl", ".py", ".sh", ".c
 CXX_SUFFIXES = {".h", ".cpp", ".c", ".def", ".comp", ".glsl"}
 
 KERNEL_FOLDERS = [f"compiler/kernel/{name}" for name in (
-    "ir", "index", "analysis", "access", "transform", "cost", "codegen", "spirv", "interpret", "fuzz")]
+    "interface", "ir", "index", "analysis", "access", "transform", "cost", "explain", "codegen", "spirv", "interpret", "cache",
+    "tiers", "backend", "fuzz")]
 
 # Headers of the kernel compiler with entries of their own below: the one that all of it stands on, and the façade, which
 # only what stands above the compiler includes, so that a change of it does not rebuild the compiler.
-KERNEL_BINDINGS = "compiler/kernel/binding_layout.h"
+KERNEL_BINDINGS = "compiler/kernel/interface/binding_layout.h"
 KERNEL_FACADE = "compiler/kernel/kernel_compiler.h"
 
 # Folder or file -> folders whose headers its files may include, beside its own. The longest entry that a
@@ -41,31 +42,37 @@ MAY_INCLUDE = {
     "compiler/kernel": ["base", "hal", "npu/description", "npu/units", "npu/replay", KERNEL_BINDINGS, KERNEL_FACADE,
                         *KERNEL_FOLDERS],
     KERNEL_BINDINGS: ["hal"],
-    KERNEL_FACADE: ["base", "hal", "compiler/kernel"],
+    KERNEL_FACADE: ["base", "hal", "compiler/kernel/interface"],
+    "compiler/kernel/interface": ["base", "hal", "npu/description", "npu/units", "npu/replay", KERNEL_BINDINGS],
     "compiler/kernel/ir": ["base", "hal", KERNEL_BINDINGS],
     "compiler/kernel/index": ["base", "compiler/kernel/ir"],
-    "compiler/kernel/analysis": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/index"],
-    "compiler/kernel/access": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/index",
-                               "compiler/kernel/analysis"],
-    "compiler/kernel/transform": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/index",
-                                  "compiler/kernel/analysis"],
-    "compiler/kernel/cost": ["base", "npu/description", "npu/units", "npu/replay", "compiler/kernel",
+    "compiler/kernel/analysis": ["base", "hal", "compiler/kernel/ir", "compiler/kernel/index"],
+    "compiler/kernel/explain": ["hal"],
+    "compiler/kernel/access": ["base", "hal", "compiler/kernel/ir", "compiler/kernel/index", "compiler/kernel/analysis",
+                               "compiler/kernel/explain"],
+    "compiler/kernel/transform": ["base", "hal", "compiler/kernel/interface", "compiler/kernel/ir",
+                                  "compiler/kernel/index", "compiler/kernel/analysis"],
+    "compiler/kernel/cost": ["base", "npu/description", "npu/units", "npu/replay", "compiler/kernel/interface",
                              "compiler/kernel/ir", "compiler/kernel/index", "compiler/kernel/transform"],
-    "compiler/kernel/codegen": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/index",
-                                "compiler/kernel/analysis", "compiler/kernel/access"],
-    "compiler/kernel/spirv": ["base", "hal", "compiler/kernel", "compiler/kernel/ir"],
-    "compiler/kernel/interpret": ["base", "hal", "compiler/kernel", "compiler/kernel/ir"],
+    "compiler/kernel/codegen": ["base", "hal", "compiler/kernel/interface", "compiler/kernel/ir", "compiler/kernel/index",
+                                "compiler/kernel/analysis", "compiler/kernel/access", "compiler/kernel/explain"],
+    "compiler/kernel/spirv": ["base", "hal", "compiler/kernel/interface", "compiler/kernel/ir"],
+    "compiler/kernel/interpret": ["base", "hal", "compiler/kernel/ir"],
+    "compiler/kernel/cache": ["base", "hal", "compiler/kernel/interface", KERNEL_BINDINGS, "compiler/kernel/codegen"],
+    "compiler/kernel/tiers": ["base", "hal", "compiler/kernel/interface", "compiler/kernel/cache", "compiler/kernel/codegen"],
+    # What the tiers and the façade see of the rest is the interface in backend.h.
+    "compiler/kernel/backend": ["base", "hal", *(folder for folder in KERNEL_FOLDERS if not folder.endswith(("/tiers", "/fuzz")))],
     "compiler/kernel/fuzz": ["base", "hal", "compiler/kernel", *KERNEL_FOLDERS],
     "compiler/graph": ["base", "shaders"],
     "compiler/frontends": ["base", "compiler/graph"],
     "shaders": ["base"],
-    "driver": ["base", "hal", "npu/description", "npu/units", "npu/replay", "compiler/kernel", KERNEL_BINDINGS,
-               KERNEL_FACADE],
+    "driver": ["base", "hal", "npu/description", "npu/units", "npu/replay", "compiler/kernel/interface",
+               "compiler/kernel/cache", KERNEL_BINDINGS, KERNEL_FACADE],
     "icd": ["base", "driver"],
     "runtime": ["base", "npu/description", "compiler/graph", "compiler/frontends", "runtime/npu", "runtime/plan", "runtime/vulkan"],
     # What players have in common knows neither Vulkan nor the HAL; the HAL's player is for the driver.
     "runtime/plan": ["base", "compiler/graph"],
-    "runtime/hal": ["base", "hal", "compiler/graph", "compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE, "runtime/plan"],
+    "runtime/hal": ["base", "hal", "compiler/graph", "compiler/kernel/interface", KERNEL_FACADE, "runtime/plan"],
     "runtime/npu": ["base", "npu/description", "npu/units", "npu/replay", "compiler/graph", "runtime/plan"],
     "runtime/vulkan": ["base"],
     "python": ["runtime"],

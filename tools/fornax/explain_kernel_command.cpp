@@ -10,7 +10,7 @@
 
 #include "base/environment.h"
 #include "base/file.h"
-#include "compiler/kernel/backend.h"
+#include "compiler/kernel/backend/backend.h"
 #include "compiler/kernel/codegen/target.h"
 #include "tools/fornax/command.h"
 #include "tools/fornax/explain_kernel_report.h"

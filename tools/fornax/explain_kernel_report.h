@@ -5,7 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "compiler/kernel/explain.h"
+#include "compiler/kernel/explain/explain.h"
 
 namespace fornax::tool {
 

@@ -25,7 +25,7 @@
 
 #include <fmt/format.h>
 
-#include "compiler/kernel/streamed_stores.h"
+#include "compiler/kernel/interface/streamed_stores.h"
 #include "npu/description/fields.h"
 #include "npu/description/read.h"
 #include "tools/bench/device.h"

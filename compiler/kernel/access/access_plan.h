@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compiler/kernel/access/lane_layout.h"
-#include "compiler/kernel/explain.h"
+#include "compiler/kernel/explain/explain.h"
 
 namespace fornax::kernel {
 

@@ -11,8 +11,8 @@
 #include "compiler/kernel/analysis/reread_buffers.h"
 #include "compiler/kernel/codegen/fetch_line.h"
 #include "compiler/kernel/codegen/pure_ops.h"
+#include "compiler/kernel/interface/streamed_stores.h"
 #include "compiler/kernel/ir/any_inside.h"
-#include "compiler/kernel/streamed_stores.h"
 
 namespace fornax::kernel {
 

@@ -8,7 +8,7 @@
 
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
-#include "compiler/kernel/explain.h"
+#include "compiler/kernel/explain/explain.h"
 
 namespace fornax::kernel {
 namespace {

@@ -12,7 +12,7 @@
 #include "compiler/kernel/access/access_plan.h"
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
-#include "compiler/kernel/explain.h"
+#include "compiler/kernel/explain/explain.h"
 
 namespace fornax::kernel {
 

@@ -10,7 +10,7 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include "base/result.h"
-#include "compiler/kernel/quality.h"
+#include "compiler/kernel/interface/quality.h"
 
 namespace fornax::kernel {
 

@@ -9,7 +9,7 @@
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 #include "compiler/kernel/codegen/target_machine.h"
-#include "compiler/kernel/explain.h"
+#include "compiler/kernel/explain/explain.h"
 
 namespace fornax::kernel {
 

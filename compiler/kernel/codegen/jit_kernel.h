@@ -13,9 +13,9 @@
 
 #include "base/result.h"
 #include "compiler/kernel/codegen/jit_loader.h"
+#include "compiler/kernel/interface/quality.h"
+#include "compiler/kernel/interface/target_info.h"
 #include "compiler/kernel/ir/kernel.h"
-#include "compiler/kernel/quality.h"
-#include "compiler/kernel/target_info.h"
 
 namespace fornax::kernel {
 

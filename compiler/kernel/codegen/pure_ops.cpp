@@ -8,7 +8,7 @@
 #include <llvm/IR/Operator.h>
 
 #include "compiler/kernel/codegen/pure_ops_internal.h"
-#include "compiler/kernel/target_info.h"
+#include "compiler/kernel/interface/target_info.h"
 
 namespace fornax::kernel {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "compiler/kernel/quality.h"
-#include "compiler/kernel/target_info.h"
+#include "compiler/kernel/interface/quality.h"
+#include "compiler/kernel/interface/target_info.h"
 
 namespace fornax::kernel {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "compiler/kernel/index/index_builder.h"
+#include "compiler/kernel/interface/kernel_cost.h"
 #include "compiler/kernel/ir/kernel.h"
-#include "compiler/kernel/kernel_cost.h"
 
 namespace fornax::kernel {
 

@@ -13,8 +13,8 @@
 #include <map>
 #include <string>
 
+#include "compiler/kernel/interface/kernel_cost.h"
 #include "compiler/kernel/ir/kernel.h"
-#include "compiler/kernel/kernel_cost.h"
 
 namespace fornax::kernel {
 

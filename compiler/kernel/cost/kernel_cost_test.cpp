@@ -1,5 +1,5 @@
 // Costs in their stored form, and the records that they become.
-#include "compiler/kernel/kernel_cost.h"
+#include "compiler/kernel/interface/kernel_cost.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

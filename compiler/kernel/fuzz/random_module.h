@@ -19,7 +19,7 @@
 #include <set>
 #include <vector>
 
-#include "compiler/kernel/compile_request.h"
+#include "compiler/kernel/interface/compile_request.h"
 #include "hal/image_abi.h"
 
 namespace fornax::kernel::fuzz {

@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/kernel/binding_layout.h"
+#include "compiler/kernel/interface/binding_layout.h"
 #include "compiler/kernel/ir/ops.h"
 #include "compiler/kernel/ir/types.h"
 

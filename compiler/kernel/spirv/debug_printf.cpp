@@ -1,10 +1,11 @@
 // NonSemantic.DebugPrintf: messages of shaders, written to the buffer that
-// compiler/kernel/debug_printf.h describes. Without one the instruction is ignored, as it may be.
+// compiler/kernel/interface/debug_printf.h describes. Without one the instruction is ignored, as it
+// may be.
 #include "compiler/kernel/spirv/debug_printf.h"
 
 #include <algorithm>
 
-#include "compiler/kernel/debug_printf.h"
+#include "compiler/kernel/interface/debug_printf.h"
 #include "compiler/kernel/spirv/image_code.h"
 
 namespace fornax::kernel::spirv {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/kernel/heap_mappings.h"
+#include "compiler/kernel/interface/heap_mappings.h"
 #include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/spirv/grammar.h"
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "compiler/kernel/compile_request.h"
+#include "compiler/kernel/interface/compile_request.h"
 #include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <functional>
 
-#include "compiler/kernel/debug_printf.h"
+#include "compiler/kernel/interface/debug_printf.h"
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/spirv/module.h"
 #include "compiler/kernel/spirv/reader.h"
@@ -231,7 +231,7 @@ TEST(ReaderExtensions, WhatOnlyFragmentsHaveIsRefused) {
     }
 }
 
-// Records as compiler/kernel/debug_printf.h has them, for what has room.
+// Records as compiler/kernel/interface/debug_printf.h has them, for what has room.
 TEST(ReaderExtensions, PrintfLeavesRecords) {
     const Words module = CompileGlsl(Shader(R"(
         if (i % 2u == 0u)

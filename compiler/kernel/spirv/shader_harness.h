@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "compiler/kernel/compile_request.h"
+#include "compiler/kernel/interface/compile_request.h"
 #include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {

@@ -2,8 +2,8 @@
 // A pass is one function: it takes a verified kernel and leaves a verified kernel.
 #pragma once
 
+#include "compiler/kernel/interface/quality.h"
 #include "compiler/kernel/ir/kernel.h"
-#include "compiler/kernel/quality.h"
 
 namespace fornax::kernel {
 
