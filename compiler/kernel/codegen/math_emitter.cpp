@@ -1,4 +1,4 @@
-// Primitives that all functions of the maths library share, and those that are only arithmetic.
+// What functions of the maths library share, and those that are only arithmetic.
 #include "compiler/kernel/codegen/math_emitter.h"
 
 #include <cassert>
@@ -21,61 +21,7 @@ constexpr double kLeastExponentOfAnything = -150;
 }  // namespace
 
 MathEmitter::MathEmitter(llvm::IRBuilderBase& builder, llvm::Type* type)
-    : b_(builder),
-      saved_flags_(builder.getFastMathFlags()),
-      type_(type),
-      int_type_(SameShape(type, builder.getInt32Ty())),
-      double_type_(SameShape(type, builder.getDoubleTy())) {
-    assert(type->getScalarType()->isFloatTy());
-    b_.setFastMathFlags(llvm::FastMathFlags());
-    avx512_ = VectorBitsOf(b_) >= 512;
-}
-
-MathEmitter::~MathEmitter() {
-    b_.setFastMathFlags(saved_flags_);
-}
-
-llvm::Value* MathEmitter::F(double value) const {
-    return llvm::ConstantFP::get(type_, value);
-}
-
-llvm::Value* MathEmitter::I(int64_t value) const {
-    return llvm::ConstantInt::get(int_type_, static_cast<uint64_t>(value), /*isSigned=*/true);
-}
-
-llvm::Value* MathEmitter::Fma(V a, V b, V c) {
-    return b_.CreateIntrinsic(Intrinsic::fmuladd, {a->getType()}, {a, b, c});
-}
-
-llvm::Value* MathEmitter::Sqrt(V a) {
-    return b_.CreateUnaryIntrinsic(Intrinsic::sqrt, a);
-}
-
-llvm::Value* MathEmitter::Abs(V a) {
-    return b_.CreateUnaryIntrinsic(Intrinsic::fabs, a);
-}
-
-llvm::Value* MathEmitter::CopySign(V magnitude, V sign) {
-    return b_.CreateBinaryIntrinsic(Intrinsic::copysign, magnitude, sign);
-}
-
-llvm::Value* MathEmitter::Round(V a) {
-    return b_.CreateUnaryIntrinsic(Intrinsic::roundeven, a);
-}
-
-llvm::Value* MathEmitter::ToInt(V a) {
-    return AnyValue(b_, b_.CreateFPToSI(a, int_type_));
-}
-
-// Horner's scheme: the fewest operations. Latency hides behind the other vectors in flight.
-llvm::Value* MathEmitter::Polynomial(V x, std::initializer_list<double> coefficients) {
-    auto constant = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
-    V sum = constant(coefficients.end()[-1]);
-    for (size_t i = coefficients.size() - 1; i-- > 0;) {
-        sum = Fma(sum, x, constant(coefficients.begin()[i]));
-    }
-    return sum;
-}
+    : FloatCode(builder, type), avx512_(VectorBitsOf(builder) >= 512) {}
 
 template <typename Call>
 llvm::Value* MathEmitter::OnRegisters(std::initializer_list<V> operands, const Call& call) {

@@ -15,17 +15,16 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include "compiler/kernel/codegen/float_code.h"
+
 namespace fornax::kernel {
 
-class MathEmitter {
+class MathEmitter : private FloatCode {
   public:
-    using V = llvm::Value*;
+    using FloatCode::V;
 
     // `type`: f32 or a vector of it. No fast-math flag of the builder is used.
     MathEmitter(llvm::IRBuilderBase& builder, llvm::Type* type);
-    ~MathEmitter();
-    MathEmitter(const MathEmitter&) = delete;
-    MathEmitter& operator=(const MathEmitter&) = delete;
 
     V Exp(V x);
     V Exp2(V x);
@@ -51,32 +50,6 @@ class MathEmitter {
     V Ldexp(V x, V exponent);  // exponent: i32
 
   private:
-    // --- primitives; Int constants and values are i32 in the shape of `type`
-    V F(double value) const;
-    V I(int64_t value) const;
-    V Add(V a, V b) { return b_.CreateFAdd(a, b); }
-    V Sub(V a, V b) { return b_.CreateFSub(a, b); }
-    V Mul(V a, V b) { return b_.CreateFMul(a, b); }
-    V Div(V a, V b) { return b_.CreateFDiv(a, b); }
-    V Neg(V a) { return b_.CreateFNeg(a); }
-    V Fma(V a, V b, V c);  // fused where the target can
-    V Sqrt(V a);
-    V Abs(V a);
-    V CopySign(V magnitude, V sign);
-    V Round(V a);  // to nearest even
-    // As x86's minps and maxps: the second operand if either is NaN.
-    V Min(V a, V b) { return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b); }
-    V Max(V a, V b) { return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b); }
-    V Clamp(V x, double low, double high) { return Min(F(high), Max(F(low), x)); }  // keeps NaN
-    V Select(V condition, V a, V b) { return b_.CreateSelect(condition, a, b); }
-    V Less(V a, V b) { return b_.CreateFCmpOLT(a, b); }
-    V Bits(V a) { return b_.CreateBitCast(a, int_type_); }
-    V FromBits(V a) { return b_.CreateBitCast(a, type_); }
-    V ToInt(V a);  // toward zero; any value out of range
-    // low-order coefficient first
-    V Polynomial(V x, std::initializer_list<double> coefficients);
-
-    // --- parts
     // An f32 number plus this is rounded to an integer, and its lowest bits are that integer with
     // twice the bias of f32 (Scale). Needs rounding to nearest.
     static constexpr double kExponentShift = 0x1.8p23 + 2 * 127;
@@ -115,11 +88,6 @@ class MathEmitter {
     // One of AVX-512's estimates with 14 bits.
     V Estimate(V x, std::array<llvm::Intrinsic::ID, 3> of_128_256_512);
 
-    llvm::IRBuilderBase& b_;
-    llvm::FastMathFlags saved_flags_;
-    llvm::Type* type_;
-    llvm::Type* int_type_;
-    llvm::Type* double_type_;
     bool avx512_ = false;
 };
 
