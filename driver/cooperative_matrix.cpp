@@ -29,17 +29,17 @@ VkComponentTypeKHR TypeOf(hal::MatrixElement element) {
     return VK_COMPONENT_TYPE_UINT32_KHR;
 }
 
-VkCooperativeMatrixPropertiesKHR Properties(const hal::MatrixProduct& product, void* next) {
+VkCooperativeMatrixPropertiesKHR Properties(const hal::MmaTypes& types, void* next) {
     return {.sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR,
             .pNext = next,
             .MSize = hal::kMatrixUnitSize,
             .NSize = hal::kMatrixUnitSize,
             .KSize = hal::kMatrixUnitSize,
-            .AType = TypeOf(product.a),
-            .BType = TypeOf(product.b),
-            .CType = TypeOf(product.sum),
-            .ResultType = TypeOf(product.sum),
-            .saturatingAccumulation = product.saturates,
+            .AType = TypeOf(types.a),
+            .BType = TypeOf(types.b),
+            .CType = TypeOf(types.accumulator),
+            .ResultType = TypeOf(types.accumulator),
+            .saturatingAccumulation = types.saturates,
             .scope = VK_SCOPE_SUBGROUP_KHR};
 }
 
@@ -52,8 +52,8 @@ vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(VkPhysicalDevice physical_devi
     const auto& machine = FromHandle<PhysicalDevice>(physical_device)->machine();
     uint32_t found = 0;
     bool all = true;
-    for (const hal::MatrixProduct& product : hal::kMatrixProducts) {
-        if (machine && !HasProduct(*machine, product)) {
+    for (const hal::MmaTypes& types : hal::kMmaTypes) {
+        if (machine && !HasMma(*machine, types)) {
             continue;
         }
         if (properties && found == *count) {
@@ -61,7 +61,7 @@ vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(VkPhysicalDevice physical_devi
             break;
         }
         if (properties) {
-            properties[found] = Properties(product, properties[found].pNext);
+            properties[found] = Properties(types, properties[found].pNext);
         }
         ++found;
     }

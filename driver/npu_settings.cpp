@@ -47,8 +47,8 @@ void DescribeMachine(const npu::Description& machine, hal::DeviceCapabilities& c
                              std::max<uint64_t>(kLeastSharedBytes, capabilities.max_shared_bytes)));
 }
 
-bool HasProduct(const npu::Description& machine, const hal::MatrixProduct& product) {
-    return machine.matrix.units > 0 && machine.matrix.rate(TypeOf(product.a)) > 0;
+bool HasMma(const npu::Description& machine, const hal::MmaTypes& types) {
+    return machine.matrix.units > 0 && machine.matrix.rate(TypeOf(types.a)) > 0;
 }
 
 }  // namespace fornax::driver

@@ -30,6 +30,6 @@ Result<NpuSettings> ReadNpuSettings(const Instance& instance);
 void DescribeMachine(const npu::Description& machine, hal::DeviceCapabilities& capabilities);
 
 // Whether the described machine's matrix units multiply them.
-bool HasProduct(const npu::Description& machine, const hal::MatrixProduct& product);
+bool HasMma(const npu::Description& machine, const hal::MmaTypes& types);
 
 }  // namespace fornax::driver

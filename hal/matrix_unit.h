@@ -16,19 +16,19 @@ namespace fornax::hal {
 // A product is of matrices of 16 x 16 that a subgroup holds together, added to another.
 inline constexpr uint32_t kMatrixUnitSize = 16;
 // Multiplications in one product, each of which is added to a sum.
-inline constexpr uint64_t kMultiplyAddsPerProduct =
+inline constexpr uint64_t kMultiplyAddsPerMma =
     uint64_t{kMatrixUnitSize} * kMatrixUnitSize * kMatrixUnitSize;
 
 enum class MatrixElement : uint8_t { kF16, kBF16, kF32, kS8, kU8, kS32, kU32 };
 
-struct MatrixProduct {
+struct MmaTypes {
     MatrixElement a, b;
-    MatrixElement sum;
+    MatrixElement accumulator;
     bool saturates = false;
 };
 
 // What the unit multiplies. Some clients take the first of a type that they know.
-inline constexpr MatrixProduct kMatrixProducts[] = {
+inline constexpr MmaTypes kMmaTypes[] = {
     {MatrixElement::kF16, MatrixElement::kF16, MatrixElement::kF32},
     {MatrixElement::kBF16, MatrixElement::kBF16, MatrixElement::kF32},
     {MatrixElement::kF32, MatrixElement::kF32, MatrixElement::kF32},
@@ -44,39 +44,39 @@ inline constexpr MatrixProduct kMatrixProducts[] = {
     {MatrixElement::kU8, MatrixElement::kS8, MatrixElement::kS32, true},
 };
 
-// How the unit is configured: the kind of its factors.
+// How the unit is configured: the kind of its operands.
 enum class MatrixFormat : uint8_t { kF16, kBF16, kInt8, kF32 };
 inline constexpr uint32_t kMatrixFormats = 4;
 inline constexpr std::array<const char*, kMatrixFormats> kMatrixFormatNames = {"f16", "bf16",
                                                                                "int8", "f32"};
 
-// Registers: the format; factors, each in the order in which the multipliers take it; sums. Factors
-// that all subgroups of a workgroup take from its memory may be registers of the workgroup beside
-// these, loaded by the first that comes to them.
-inline constexpr uint32_t kMatrixFactorRegisters = 8;
-inline constexpr uint32_t kMatrixSumRegisters = 4;
+// Registers: the format; operands, each in the order in which the multipliers take it;
+// accumulators. Operands that all subgroups of a workgroup take from its memory may be registers of
+// the workgroup beside these, loaded by the first that comes to them.
+inline constexpr uint32_t kMatrixOperandRegisters = 8;
+inline constexpr uint32_t kMatrixAccumulatorRegisters = 4;
 
 // A worker configures the unit before the first of the workgroups that it runs in a row and
 // releases it behind the last. How often that is depends on how a grid is dealt out, so only what
 // comes in between is counted.
 enum class MatrixCommand : uint8_t {
-    kMultiplyAdd,  // a sum register gains the product of two factor registers
-    kLoadFactor,   // a matrix of the subgroup becomes a factor register, as A or as B
-    kLoadSum,      // a matrix of the subgroup becomes a sum register
-    kStoreSum,     // and the other way round
+    kMultiplyAdd,       // an accumulator register gains the product of two operand registers
+    kLoadOperand,       // a matrix of the subgroup becomes an operand register, as A or as B
+    kLoadAccumulator,   // a matrix of the subgroup becomes an accumulator register
+    kStoreAccumulator,  // and the other way round
 };
 
 // Commands that a worker's kernels issued. They are the words of WorkerFrame::unit_counts, so part
 // of the binary contract: what changes here changes kKernelAbiVersion.
 struct MatrixCounts {
-    uint64_t products[kMatrixFormats] = {};  // kMultiplyAdd by MatrixFormat
-    uint64_t factors_loaded = 0;
-    uint64_t sums_loaded = 0;
-    uint64_t sums_stored = 0;
+    uint64_t mmas[kMatrixFormats] = {};  // kMultiplyAdd by MatrixFormat
+    uint64_t operands_loaded = 0;
+    uint64_t accumulators_loaded = 0;
+    uint64_t accumulators_stored = 0;
 
     uint64_t commands() const {
-        uint64_t count = factors_loaded + sums_loaded + sums_stored;
-        for (const uint64_t number : products) {
+        uint64_t count = operands_loaded + accumulators_loaded + accumulators_stored;
+        for (const uint64_t number : mmas) {
             count += number;
         }
         return count;
@@ -87,22 +87,22 @@ struct MatrixCounts {
         switch (command) {
             case MatrixCommand::kMultiplyAdd:
                 break;
-            case MatrixCommand::kLoadFactor:
-                return factors_loaded;
-            case MatrixCommand::kLoadSum:
-                return sums_loaded;
-            case MatrixCommand::kStoreSum:
-                return sums_stored;
+            case MatrixCommand::kLoadOperand:
+                return operands_loaded;
+            case MatrixCommand::kLoadAccumulator:
+                return accumulators_loaded;
+            case MatrixCommand::kStoreAccumulator:
+                return accumulators_stored;
         }
-        return products[static_cast<uint32_t>(format)];
+        return mmas[static_cast<uint32_t>(format)];
     }
     MatrixCounts& operator+=(const MatrixCounts& other) {
         for (uint32_t i = 0; i < kMatrixFormats; ++i) {
-            products[i] += other.products[i];
+            mmas[i] += other.mmas[i];
         }
-        factors_loaded += other.factors_loaded;
-        sums_loaded += other.sums_loaded;
-        sums_stored += other.sums_stored;
+        operands_loaded += other.operands_loaded;
+        accumulators_loaded += other.accumulators_loaded;
+        accumulators_stored += other.accumulators_stored;
         return *this;
     }
     bool operator==(const MatrixCounts&) const = default;

@@ -41,7 +41,7 @@ class Compiler final : public KernelCompiler {
         : target_(std::move(target)),
           tier_(tier),
           build_(BuildIdentity() + " " + backend.identity() +
-                 (tier == CompileTier::kQuick ? " quick" : "")),
+                 (tier == CompileTier::kBaseline ? " baseline" : "")),
           secret_(secret),
           max_running_(std::max(1u, std::thread::hardware_concurrency())),
           state_([this,
@@ -186,7 +186,7 @@ Result<KernelPtr> Compiler::CompileNew(State& state,
         return AddTiered(state, std::move(backend), key, std::move(compiled), lasts);
     }
     std::vector<uint8_t> bytes = SerializeEntry(secret_, key, compiled.facts, compiled.object);
-    if (tier_ != CompileTier::kQuick && lasts) {
+    if (tier_ != CompileTier::kBaseline && lasts) {
         state.stored.Write(key, bytes);
     }
     return LoadKernel(secret_, key, std::move(bytes), /*from_disk_cache=*/false);
@@ -198,11 +198,11 @@ Result<KernelPtr> Compiler::AddTiered(State& state,
                                       const Hash128& key,
                                       CompiledObject compiled,
                                       bool lasts) {
-    FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> quick,
+    FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> baseline,
                             LoadedObject::Load(compiled.object, kKernelSymbol));
     // What the optimized tier will need is not known yet.
     compiled.facts.scratch_bytes = ScratchForBoth(compiled.facts.scratch_bytes);
-    auto kernel = std::make_shared<TieredKernel>(compiled.facts, std::move(quick));
+    auto kernel = std::make_shared<TieredKernel>(compiled.facts, std::move(baseline));
     // A job must be copyable. The pending object's code is the backend's, so it goes first.
     struct Work {
         std::shared_ptr<KernelBackend> backend;
@@ -212,7 +212,7 @@ Result<KernelPtr> Compiler::AddTiered(State& state,
     const auto weak = std::weak_ptr(kernel);
     const auto run_time = [weak]() -> std::optional<std::chrono::nanoseconds> {
         const std::shared_ptr<TieredKernel> alive = weak.lock();
-        return alive ? std::optional(alive->quick_time()) : std::nullopt;
+        return alive ? std::optional(alive->baseline_time()) : std::nullopt;
     };
     const auto job = [this, &state, key, work, lasts, weak](bool run) {
         Status status = run ? FinishTiered(state, key, *work->pending, weak.lock(), lasts)
@@ -234,20 +234,21 @@ Status Compiler::FinishTiered(State& state,
                               PendingObject& pending,
                               const std::shared_ptr<TieredKernel>& kernel,
                               bool lasts) {
-    FORNAX_ASSIGN_OR_RETURN(const CompiledObject full, pending.Finish());
-    std::vector<uint8_t> bytes = SerializeEntry(secret_, key, full.facts, full.object);
+    FORNAX_ASSIGN_OR_RETURN(const CompiledObject optimized, pending.Finish());
+    std::vector<uint8_t> bytes = SerializeEntry(secret_, key, optimized.facts, optimized.object);
     if (lasts) {
         state.stored.Write(key, bytes);
     }
     if (kernel) {
-        if (full.facts.scratch_bytes > kernel->scratch_bytes) {
-            return Error{ErrorCode::kInternal,
-                         "Its optimized tier needs " + std::to_string(full.facts.scratch_bytes) +
-                             " bytes of scratch, and " + std::to_string(kernel->scratch_bytes) +
-                             " are set aside."};
+        if (optimized.facts.scratch_bytes > kernel->scratch_bytes) {
+            return Error{ErrorCode::kInternal, "Its optimized tier needs " +
+                                                   std::to_string(optimized.facts.scratch_bytes) +
+                                                   " bytes of scratch, and " +
+                                                   std::to_string(kernel->scratch_bytes) +
+                                                   " are set aside."};
         }
         FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> object,
-                                LoadedObject::Load(full.object, kKernelSymbol));
+                                LoadedObject::Load(optimized.object, kKernelSymbol));
         kernel->Install(std::move(object), std::move(bytes));
     }
     return OkStatus();
@@ -371,7 +372,7 @@ Compiler::State::~State() {
             FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> compiler, opener->Get());
             FORNAX_ASSIGN_OR_RETURN(const CompiledObject compiled,
                                     compiler->Compile(source->request, target, key,
-                                                      CompileTier::kFull, CodeTime::kNow));
+                                                      CompileTier::kOptimized, CodeTime::kNow));
             return LoadKernel(secret, key,
                               SerializeEntry(secret, key, compiled.facts, compiled.object),
                               /*from_disk_cache=*/false);
@@ -383,7 +384,7 @@ Compiler::State::~State() {
 // regions is not made for speed, and FORNAX_TIER=0 is there to look for faults of the baseline
 // tier.
 bool Compiler::IsSpecialized(const CompileRequest& request) const {
-    return !request.spirv.empty() && !request.options.timed && tier_ != CompileTier::kQuick;
+    return !request.spirv.empty() && !request.options.timed && tier_ != CompileTier::kBaseline;
 }
 
 std::shared_ptr<SpecializedKernel> Compiler::State::FindSpecialized(const Hash128& key) {
@@ -462,13 +463,13 @@ void Compiler::MakeAhead(const OwnRequest& source,
 Result<CompileTier> ChooseTier() {
     const std::optional<std::string> tier = EnvironmentText("FORNAX_TIER");
     if (!tier) {
-        return CompileTier::kQuickThenFull;
+        return CompileTier::kBaselineThenOptimized;
     }
     if (*tier == "0") {
-        return CompileTier::kQuick;
+        return CompileTier::kBaseline;
     }
     if (*tier == "1") {
-        return CompileTier::kFull;
+        return CompileTier::kOptimized;
     }
     return Error{ErrorCode::kUnsupported,
                  "FORNAX_TIER is \"" + *tier +

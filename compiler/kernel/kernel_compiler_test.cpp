@@ -380,9 +380,10 @@ TEST_F(KernelCompilerTest, DumpsEveryStage) {
         stages.push_back(name.substr(name.find('.')));
         EXPECT_GT(file.file_size(), 0u) << name;
     }
-    EXPECT_THAT(stages, testing::UnorderedElementsAre(".spv", ".constants", ".read.ir", ".quick.ir",
-                                                      ".quick.llvm", ".quick.opt.llvm", ".quick.s",
-                                                      ".ir", ".llvm", ".opt.llvm", ".s"));
+    EXPECT_THAT(stages,
+                testing::UnorderedElementsAre(".spv", ".constants", ".read.ir", ".baseline.ir",
+                                              ".baseline.llvm", ".baseline.opt.llvm", ".baseline.s",
+                                              ".ir", ".llvm", ".opt.llvm", ".s"));
 }
 
 TEST_F(KernelCompilerTest, ReplacesTheHostsCpu) {

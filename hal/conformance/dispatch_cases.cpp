@@ -481,10 +481,10 @@ void MatrixKernel(const DispatchFrame* frame, WorkerFrame* worker, uint64_t firs
     GatherKernel(frame, worker, first, count);
     MatrixCounts counts;
     for (uint64_t i = first; i < first + count; ++i) {
-        counts.products[i % kMatrixFormats] += i;
-        counts.factors_loaded += 2;
-        counts.sums_loaded += 3;
-        counts.sums_stored += 5;
+        counts.mmas[i % kMatrixFormats] += i;
+        counts.operands_loaded += 2;
+        counts.accumulators_loaded += 3;
+        counts.accumulators_stored += 5;
     }
     worker->unit_counts += UnitCountsOf(counts);
 }
@@ -506,11 +506,11 @@ HAL_CASE(CountersSumUpTheMatrixUnits) {
         const Counters counters = wide.device().counters();
         for (uint32_t format = 0; format < kMatrixFormats; ++format) {
             EXPECT_EQ(counters.of(MultiplyAddsOf(format)),
-                      round * products[format] * kMultiplyAddsPerProduct);
+                      round * products[format] * kMultiplyAddsPerMma);
         }
-        EXPECT_EQ(counters.matrix_factors_loaded, round * 4096 * 2);
-        EXPECT_EQ(counters.matrix_sums_loaded, round * 4096 * 3);
-        EXPECT_EQ(counters.matrix_sums_stored, round * 4096 * 5);
+        EXPECT_EQ(counters.matrix_operands_loaded, round * 4096 * 2);
+        EXPECT_EQ(counters.matrix_accumulators_loaded, round * 4096 * 3);
+        EXPECT_EQ(counters.matrix_accumulators_stored, round * 4096 * 5);
         EXPECT_EQ(counters.matrix_commands,
                   round * (4096 * 10 + products[0] + products[1] + products[2] + products[3]));
     }

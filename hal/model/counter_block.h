@@ -40,12 +40,12 @@ struct alignas(64) CounterBlock {
         Counter* const multiply_adds[kMatrixFormats] = {&multiply_adds_f16, &multiply_adds_bf16,
                                                         &multiply_adds_int8, &multiply_adds_f32};
         for (uint32_t i = 0; i < kMatrixFormats; ++i) {
-            multiply_adds[i]->Add(counts.products[i] * kMultiplyAddsPerProduct);
+            multiply_adds[i]->Add(counts.mmas[i] * kMultiplyAddsPerMma);
         }
         matrix_commands.Add(counts.commands());
-        matrix_factors_loaded.Add(counts.factors_loaded);
-        matrix_sums_loaded.Add(counts.sums_loaded);
-        matrix_sums_stored.Add(counts.sums_stored);
+        matrix_operands_loaded.Add(counts.operands_loaded);
+        matrix_accumulators_loaded.Add(counts.accumulators_loaded);
+        matrix_accumulators_stored.Add(counts.accumulators_stored);
     }
 
     void AddTo(Counters& totals) const {

@@ -44,10 +44,9 @@ graph::loop::Target TargetOf(const hal::DeviceCapabilities& capabilities) {
     target.bfloat16_dot = kernel::KernelCompiler::HasBFloatDotProducts();
     // Processors that multiply bf16 have AVX-512.
     target.wide_registers = target.bfloat16_dot;
-    target.matrices_f32 =
-        std::ranges::any_of(hal::kMatrixProducts, [](const hal::MatrixProduct& product) {
-            return product.a == hal::MatrixElement::kF32 && product.b == hal::MatrixElement::kF32;
-        });
+    target.matrices_f32 = std::ranges::any_of(hal::kMmaTypes, [](const hal::MmaTypes& types) {
+        return types.a == hal::MatrixElement::kF32 && types.b == hal::MatrixElement::kF32;
+    });
     target.signed_zero_inf_nan_preserve = true;
     return target;
 }

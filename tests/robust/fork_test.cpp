@@ -69,7 +69,7 @@ class ForkTest : public testing::Test {
     uint32_t constant_ = std::random_device{}();  // no cache has the kernels
 };
 
-TEST_F(ForkTest, WhileFullCodeIsMadeInTheBackground) {
+TEST_F(ForkTest, WhileTheOptimizedTierIsMadeInTheBackground) {
     for (useconds_t round = 0; round < 3; ++round) {
         auto client = std::make_unique<Client>();
         ASSERT_TRUE(client->valid()) << client->error();

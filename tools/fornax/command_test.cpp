@@ -194,7 +194,7 @@ TEST_F(CommandTest, ExplainKernelShowsDecisions) {
     ASSERT_FALSE(json.is_discarded()) << output_;
     EXPECT_EQ(json["name"], "main");
     EXPECT_GT(json["lanes"], 1);
-    EXPECT_GT(json["segments"].size(), 1u);
+    EXPECT_GT(json["regions"].size(), 1u);
     EXPECT_FALSE(json["accesses"].empty());
     EXPECT_TRUE(json["times_ms"].contains("code generation"));
     bool loop_of_the_workgroup = false;
@@ -211,17 +211,17 @@ TEST_F(CommandTest, ExplainKernelShowsDecisions) {
 
     // The products of a tile, for a person and for a program.
     ASSERT_EQ(Fornax({"explain-kernel", FORNAX_TEST_MATRICES, "--constant", "0=32"}), 0) << output_;
-    for (const char* part : {"matrix unit", "multiply-add", "load factor", "1 f16"}) {
+    for (const char* part : {"matrix unit", "multiply-add", "load operand", "1 f16"}) {
         EXPECT_THAT(output_, HasSubstr(part));
     }
     ASSERT_EQ(Fornax({"explain-kernel", FORNAX_TEST_MATRICES, "--json", "--constant", "0=32"}), 0)
         << output_;
     const nlohmann::json matrices = nlohmann::json::parse(output_, nullptr, false);
     ASSERT_EQ(matrices["matrix"].size(), 1u) << output_;
-    EXPECT_EQ(matrices["matrix"][0]["products"]["f16"], 1);
-    EXPECT_EQ(matrices["matrix"][0]["products"]["int8"], 0);
-    EXPECT_EQ(matrices["matrix"][0]["factors_loaded"], 2);
-    EXPECT_EQ(matrices["matrix"][0]["sums_stored"], 1);
+    EXPECT_EQ(matrices["matrix"][0]["mmas"]["f16"], 1);
+    EXPECT_EQ(matrices["matrix"][0]["mmas"]["int8"], 0);
+    EXPECT_EQ(matrices["matrix"][0]["operands_loaded"], 2);
+    EXPECT_EQ(matrices["matrix"][0]["accumulators_stored"], 1);
     EXPECT_EQ(matrices["matrix"][0]["depth"], 1);
 
     EXPECT_EQ(Fornax({"explain-kernel", FORNAX_TEST_KERNEL, "--entry", "other"}), 1);

@@ -67,17 +67,16 @@ std::string Summary(const KernelExplanation& e) {
     return table.Render(kIndent);
 }
 
-std::string Segments(const KernelExplanation& e) {
-    if (e.segments.size() < 2) {
-        return "\nbarriers: none, the kernel is one segment\n";
+std::string Regions(const KernelExplanation& e) {
+    if (e.regions.size() < 2) {
+        return "\nbarriers: none, the kernel is one region\n";
     }
-    std::string text =
-        fmt::format("\nbarriers cut the kernel into {} segments\n", e.segments.size());
-    TextTable table({"segment", "instructions", "values of other segments", "lanes"},
+    std::string text = fmt::format("\nbarriers cut the kernel into {} regions\n", e.regions.size());
+    TextTable table({"region", "instructions", "values of other regions", "lanes"},
                     {Align::kRight, Align::kRight, Align::kRight, Align::kRight});
-    for (size_t i = 0; i < e.segments.size(); ++i) {
-        table.AddRow({std::to_string(i), std::to_string(e.segments[i].instructions),
-                      std::to_string(e.segments[i].imports), std::to_string(e.segments[i].lanes)});
+    for (size_t i = 0; i < e.regions.size(); ++i) {
+        table.AddRow({std::to_string(i), std::to_string(e.regions[i].instructions),
+                      std::to_string(e.regions[i].imports), std::to_string(e.regions[i].lanes)});
     }
     text += table.Render(kIndent);
     if (e.kept.empty()) {
@@ -111,7 +110,7 @@ std::string Constructs(const KernelExplanation& e) {
     if (e.constructs.empty()) {
         return "";
     }
-    TextTable table({"", "kind", "run by", "lanes", "segment", "in", "where"},
+    TextTable table({"", "kind", "run by", "lanes", "region", "in", "where"},
                     {Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight,
                      Align::kLeft, Align::kLeft});
     for (size_t i = 0; i < e.constructs.size(); ++i) {
@@ -119,7 +118,7 @@ std::string Constructs(const KernelExplanation& e) {
         table.AddRow(
             {fmt::format("#{}", i + 1), record.kind, record.workgroup ? "workgroup" : "vector",
              record.divergent ? "diverge: masks" : "together: a branch",
-             std::to_string(record.segment), LoopName(record.loop), PlaceName(record.place)});
+             std::to_string(record.region), LoopName(record.loop), PlaceName(record.place)});
     }
     return "\nloops and branches\n" + table.Render(kIndent);
 }
@@ -129,7 +128,7 @@ std::string Accesses(const KernelExplanation& e) {
         return "\nmemory accesses: none\n";
     }
     TextTable table(
-        {"memory", "operation", "type", "form", "check", "mask", "segment", "loop", "offset",
+        {"memory", "operation", "type", "form", "check", "mask", "region", "loop", "offset",
          "where", "plan"},
         {Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft,
          Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft});
@@ -140,14 +139,14 @@ std::string Accesses(const KernelExplanation& e) {
         }
         table.AddRow(
             {record.memory, record.operation, record.type, form, AccessCheckName(record.check),
-             record.masked ? "yes" : "", std::to_string(record.segment), LoopName(record.loop),
-             record.shape, PlaceName(record.place),
+             record.masked ? "yes" : "", std::to_string(record.region), LoopName(record.loop),
+             record.pattern, PlaceName(record.place),
              record.plan + (record.assumptions.empty() ? "" : "; lanes at " + record.assumptions)});
     }
     return "\nmemory accesses\n" + table.Render(kIndent);
 }
 
-// The matrix unit's commands, each row those of one basic block; products by format.
+// The matrix unit's commands, each row those of one basic block; multiply-accumulates by format.
 std::string Matrix(const KernelExplanation& e) {
     if (e.matrix.empty()) {
         return "";
@@ -155,22 +154,23 @@ std::string Matrix(const KernelExplanation& e) {
     std::string text = fmt::format(
         "\nmatrix unit, on the host's {}: commands each time that one of {} vectors comes by\n",
         e.matrix_tiles ? "tiles" : "vectors", e.vectors);
-    TextTable table(
-        {"multiply-add", "load factor", "load sum", "store sum", "segment", "loop", "where"},
-        {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft,
-         Align::kLeft});
+    TextTable table({"multiply-add", "load operand", "load accumulator", "store accumulator",
+                     "region", "loop", "where"},
+                    {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+                     Align::kLeft, Align::kLeft});
     for (const kernel::MatrixRecord& record : e.matrix) {
-        std::string products;
+        std::string mmas;
         for (uint32_t i = 0; i < hal::kMatrixFormats; ++i) {
-            if (record.counts.products[i] != 0) {
-                products += fmt::format("{}{} {}", products.empty() ? "" : ", ",
-                                        record.counts.products[i], hal::kMatrixFormatNames[i]);
+            if (record.counts.mmas[i] != 0) {
+                mmas += fmt::format("{}{} {}", mmas.empty() ? "" : ", ", record.counts.mmas[i],
+                                    hal::kMatrixFormatNames[i]);
             }
         }
-        table.AddRow({products, std::to_string(record.counts.factors_loaded),
-                      std::to_string(record.counts.sums_loaded),
-                      std::to_string(record.counts.sums_stored), std::to_string(record.segment),
-                      LoopName(record.loop), PlaceName(record.place)});
+        table.AddRow({mmas, std::to_string(record.counts.operands_loaded),
+                      std::to_string(record.counts.accumulators_loaded),
+                      std::to_string(record.counts.accumulators_stored),
+                      std::to_string(record.region), LoopName(record.loop),
+                      PlaceName(record.place)});
     }
     return text + table.Render(kIndent);
 }
@@ -182,7 +182,7 @@ nlohmann::json PlaceToJson(const CodePlace& place) {
 }  // namespace
 
 std::string FormatExplanation(const KernelExplanation& e) {
-    return fmt::format("kernel {}\n", e.name) + Summary(e) + Segments(e) + Constructs(e) +
+    return fmt::format("kernel {}\n", e.name) + Summary(e) + Regions(e) + Constructs(e) +
            Matrix(e) + Accesses(e);
 }
 
@@ -205,7 +205,7 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
         {"instructions", e.instructions},
         {"llvm_instructions", e.llvm_instructions},
         {"code_bytes", e.code_bytes},
-        {"segments", nlohmann::json::array()},
+        {"regions", nlohmann::json::array()},
         {"kept", nlohmann::json::array()},
         {"constructs", nlohmann::json::array()},
         {"accesses", nlohmann::json::array()},
@@ -213,10 +213,10 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
         {"matrix", nlohmann::json::array()},
         {"times_ms", nlohmann::json::object()},
     };
-    for (const auto& segment : e.segments) {
-        json["segments"].push_back({{"instructions", segment.instructions},
-                                    {"imports", segment.imports},
-                                    {"lanes", segment.lanes}});
+    for (const auto& region : e.regions) {
+        json["regions"].push_back({{"instructions", region.instructions},
+                                   {"imports", region.imports},
+                                   {"lanes", region.lanes}});
     }
     for (const auto& kept : e.kept) {
         json["kept"].push_back({{"operation", kept.operation},
@@ -228,7 +228,7 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
         json["constructs"].push_back({{"kind", construct.kind},
                                       {"workgroup", construct.workgroup},
                                       {"divergent", construct.divergent},
-                                      {"segment", construct.segment},
+                                      {"region", construct.region},
                                       {"loop", construct.loop},
                                       {"depth", construct.depth},
                                       {"place", PlaceToJson(construct.place)}});
@@ -237,29 +237,29 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
         json["accesses"].push_back({{"memory", access.memory},
                                     {"operation", access.operation},
                                     {"type", access.type},
-                                    {"shape", access.shape},
+                                    {"pattern", access.pattern},
                                     {"form", AccessFormName(access.form)},
                                     {"runs", access.runs},
                                     {"plan", access.plan},
                                     {"assumptions", access.assumptions},
                                     {"check", AccessCheckName(access.check)},
                                     {"masked", access.masked},
-                                    {"segment", access.segment},
+                                    {"region", access.region},
                                     {"loop", access.loop},
                                     {"depth", access.depth},
                                     {"place", PlaceToJson(access.place)}});
     }
     for (const auto& matrix : e.matrix) {
         nlohmann::json& record = json["matrix"].emplace_back();
-        record = {{"factors_loaded", matrix.counts.factors_loaded},
-                  {"sums_loaded", matrix.counts.sums_loaded},
-                  {"sums_stored", matrix.counts.sums_stored},
-                  {"segment", matrix.segment},
+        record = {{"operands_loaded", matrix.counts.operands_loaded},
+                  {"accumulators_loaded", matrix.counts.accumulators_loaded},
+                  {"accumulators_stored", matrix.counts.accumulators_stored},
+                  {"region", matrix.region},
                   {"loop", matrix.loop},
                   {"depth", matrix.depth},
                   {"place", PlaceToJson(matrix.place)}};
         for (uint32_t i = 0; i < hal::kMatrixFormats; ++i) {
-            record["products"][hal::kMatrixFormatNames[i]] = matrix.counts.products[i];
+            record["mmas"][hal::kMatrixFormatNames[i]] = matrix.counts.mmas[i];
         }
     }
     for (const auto& time : e.times) {

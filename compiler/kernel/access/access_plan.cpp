@@ -22,13 +22,13 @@ class Planner {
   public:
     explicit Planner(const AccessRequest& request)
         : request_(request),
-          shape_(request.offset),
+          pattern_(request.offset),
           memory_(request.memory),
           lanes_(request.target.lanes),
           vector_bytes_(request.target.vector_bits / 8),
           lane_bytes_(request.element_bytes * request.count) {
-        if (!shape_.offsets.empty()) {
-            const auto [low, high] = std::ranges::minmax_element(shape_.offsets);
+        if (!pattern_.offsets.empty()) {
+            const auto [low, high] = std::ranges::minmax_element(pattern_.offsets);
             lowest_ = *low;
             reach_bytes_ = static_cast<uint64_t>(*high - *low) + lane_bytes_;
         }
@@ -36,14 +36,14 @@ class Planner {
 
     AccessPlan Run() {
         const bool one_base = !memory_.by_lane;
-        if (one_base && (shape_.uniform() || lanes_ == 1)) {
+        if (one_base && (pattern_.uniform() || lanes_ == 1)) {
             plan_.method = Method::kOneAddress;
             plan_.cost = 1;
             return plan_;
         }
         const bool is_planned =
-            one_base && ((shape_.pattern() && Try(&Planner::PlanPattern)) ||
-                         ((request_.is_store ? !shape_.varying() : shape_.has_rows()) &&
+            one_base && ((pattern_.constant_offsets() && Try(&Planner::PlanPattern)) ||
+                         ((request_.is_store ? !pattern_.varying() : pattern_.has_rows()) &&
                           Try(&Planner::PlanRows)));
         if (is_planned) {
             const bool in_order = plan_.layout.num_runs == 1 && IsInOrder();
@@ -70,7 +70,7 @@ class Planner {
 
     bool PlanPattern() {
         TakeUnits();
-        auto layout = MakeLaneLayout(shape_, plan_.unit_bytes, plan_.count, kRunGapBytes);
+        auto layout = MakeLaneLayout(pattern_, plan_.unit_bytes, plan_.count, kRunGapBytes);
         if (!layout) {
             return false;
         }
@@ -86,7 +86,7 @@ class Planner {
     // Units that are not multiples of their size may reach behind the last element.
     void TakeUnits() {
         for (uint64_t unit : {uint64_t{4}, uint64_t{2}}) {
-            const bool alike = std::ranges::all_of(shape_.offsets, [&](int64_t offset) {
+            const bool alike = std::ranges::all_of(pattern_.offsets, [&](int64_t offset) {
                 return static_cast<uint64_t>(offset - lowest_) % unit == 0;
             });
             if (unit <= request_.element_bytes || !alike) {
@@ -94,7 +94,7 @@ class Planner {
             }
             // Units at multiples of their size never reach another page.
             const uint64_t skipped = static_cast<uint64_t>(lowest_) % unit;
-            const bool is_aligned = shape_.base_zeros >= std::countr_zero(unit) &&
+            const bool is_aligned = pattern_.base_zeros >= std::countr_zero(unit) &&
                                     skipped % request_.element_bytes == 0;
             const uint64_t skip = is_aligned ? skipped : 0;
             const uint64_t units = (skip + lane_bytes_ + unit - 1) / unit;
@@ -291,10 +291,10 @@ class Planner {
 
     bool PlanRows() {
         const bool is_store = request_.is_store;
-        if (is_store && request_.element_bytes < 4 && !shape_.has_rows()) {
+        if (is_store && request_.element_bytes < 4 && !pattern_.has_rows()) {
             return false;  // shuffles of bytes are dear, and a pattern's words are packed above
         }
-        auto layout = MakeLaneLayout(shape_, request_.element_bytes, request_.count,
+        auto layout = MakeLaneLayout(pattern_, request_.element_bytes, request_.count,
                                      is_store ? 0 : kRunGapBytes);
         if (!layout || !(is_store ? WorthStoringRuns(*layout, lanes_, request_.count)
                                   : WorthLoadingRuns(*layout, lanes_, request_.count))) {
@@ -324,7 +324,7 @@ class Planner {
     bool PlanBoundsOfRows() {
         const std::vector<LayoutRow>& rows = plan_.layout.rows;
         const auto distance = static_cast<uint64_t>(rows.back().multiple - rows.front().multiple);
-        if (distance > kMaxRowDistance || shape_.narrow_scale > kMaxRowDistance) {
+        if (distance > kMaxRowDistance || pattern_.narrow_scale > kMaxRowDistance) {
             return false;
         }
         if (memory_.is_global) {
@@ -339,13 +339,13 @@ class Planner {
         int64_t begin = 0;
         int64_t end = 0;
         for (const LayoutRow& row : rows) {
-            const int64_t first = shape_.groups.empty() ? row.lowest - rows[0].lowest : 0;
+            const int64_t first = pattern_.groups.empty() ? row.lowest - rows[0].lowest : 0;
             begin = std::min(begin, first);
             end = std::max(end, first + static_cast<int64_t>(row.span));
         }
         plan_.span_begin = begin;
         plan_.span_bytes = static_cast<uint64_t>(end - begin);
-        const bool one_test = plan_.needs_inside && shape_.groups.empty() && rows.size() > 1;
+        const bool one_test = plan_.needs_inside && pattern_.groups.empty() && rows.size() > 1;
         return !one_test || (begin >= -kMaxRowOffset && end <= kMaxRowOffset);
     }
 
@@ -460,16 +460,16 @@ class Planner {
     }
 
     bool IsProven() const {
-        return shape_.max <= memory_.known_size && shape_.max + lane_bytes_ <= memory_.known_size &&
-               request_.all_lanes_exist;
+        return pattern_.max <= memory_.known_size &&
+               pattern_.max + lane_bytes_ <= memory_.known_size && request_.all_lanes_exist;
     }
     uint64_t ByteOf(uint32_t lane) const {
-        return static_cast<uint64_t>(shape_.offsets[lane] - lowest_);
+        return static_cast<uint64_t>(pattern_.offsets[lane] - lowest_);
     }
     LayoutRow& row() { return plan_.layout.rows[0]; }
 
     const AccessRequest& request_;
-    const Shape& shape_;
+    const LanePattern& pattern_;
     const AccessMemory& memory_;
     const uint32_t lanes_;
     const uint64_t vector_bytes_;

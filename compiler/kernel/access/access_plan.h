@@ -37,7 +37,7 @@ struct AccessTarget {
 };
 
 struct AccessRequest {
-    const Shape& offset;  // in bytes
+    const LanePattern& offset;  // in bytes
     uint64_t element_bytes = 4;
     size_t count = 1;  // elements of a lane, one behind the other
     bool is_store = false;

@@ -8,17 +8,17 @@ namespace {
 
 using Bounds = AccessMemory::Bounds;
 
-Shape Pattern(uint32_t lanes, int64_t (*offset)(int64_t lane)) {
-    Shape shape{.kind = Shape::Kind::kPattern};
+LanePattern Pattern(uint32_t lanes, int64_t (*offset)(int64_t lane)) {
+    LanePattern pattern{.kind = LanePattern::Kind::kOffsets};
     for (uint32_t lane = 0; lane < lanes; ++lane) {
-        shape.offsets.push_back(offset(lane));
+        pattern.offsets.push_back(offset(lane));
     }
-    return shape;
+    return pattern;
 }
 
 // An access of 16 lanes to 4-byte elements, but for what a test changes.
 struct Access {
-    Shape offset;
+    LanePattern offset;
     uint64_t element_bytes = 4;
     size_t count = 1;
     bool is_store = false;
@@ -38,16 +38,16 @@ std::string PlanOf(const Access& access) {
                             .target = {.vector_bits = access.vector_bits, .lanes = lanes}}));
 }
 
-const Shape kContiguous = Pattern(16, [](int64_t lane) { return 4 * lane; });
+const LanePattern kContiguous = Pattern(16, [](int64_t lane) { return 4 * lane; });
 
 TEST(AccessPlan, OneAddress) {
-    Shape uniform{.kind = Shape::Kind::kUniform};
+    LanePattern uniform{.kind = LanePattern::Kind::kUniform};
     EXPECT_EQ(Text(PlanAccess({.offset = uniform, .target = {.lanes = 16}})),
               "one address; cost 1");
 }
 
 TEST(AccessPlan, LanesAnywhere) {
-    Shape varying{.kind = Shape::Kind::kVarying};
+    LanePattern varying{.kind = LanePattern::Kind::kVarying};
     EXPECT_EQ(Text(PlanAccess({.offset = varying, .count = 2, .target = {.lanes = 16}})),
               "lane by lane; cost 48");
     EXPECT_EQ(PlanOf({.offset = kContiguous, .memory = {.by_lane = true}}),
@@ -75,7 +75,7 @@ TEST(AccessPlan, BoundsAndMasks) {
     const AccessMemory global = {.is_global = true, .ends_exactly = true};
     EXPECT_EQ(PlanOf({.offset = kContiguous, .is_masked = true, .memory = global}),
               "runs: 16 x 4 bytes at 0; in order; masked; cost 1");
-    const Shape pairs = Pattern(16, [](int64_t lane) { return lane / 2 * 4; });
+    const LanePattern pairs = Pattern(16, [](int64_t lane) { return lane / 2 * 4; });
     EXPECT_EQ(PlanOf({.offset = pairs, .is_masked = true, .memory = global}),
               "runs: 8 x 4 bytes at 0; shuffled 0x2 1x2 2x2 3x2 4x2 5x2 ...; if all lanes are "
               "active, else lane by lane; cost 2");
@@ -84,7 +84,7 @@ TEST(AccessPlan, BoundsAndMasks) {
 TEST(AccessPlan, WorkgroupMemory) {
     const AccessMemory workgroup = {
         .bounds = Bounds::kClamped, .known_size = 1024, .has_margins = true};
-    Shape bounded = kContiguous;
+    LanePattern bounded = kContiguous;
     EXPECT_EQ(PlanOf({.offset = bounded, .memory = workgroup}),
               "runs: 16 x 4 bytes at 0; in order; 64 bytes moved inside; cost 1");
     bounded.max = 1020;
@@ -98,44 +98,45 @@ TEST(AccessPlan, WorkgroupMemory) {
 }
 
 TEST(AccessPlan, VectorsOfALane) {
-    const Shape vec4 = Pattern(16, [](int64_t lane) { return 16 * lane; });
+    const LanePattern vec4 = Pattern(16, [](int64_t lane) { return 16 * lane; });
     EXPECT_EQ(PlanOf({.offset = vec4, .count = 4}),
               "runs: 64 x 4 bytes at 0; shuffled 0..60/4 1..61/4 2..62/4 3..63/4; can stay packed; "
               "cost 8");
-    const Shape apart = Pattern(16, [](int64_t lane) { return 1024 * lane; });
+    const LanePattern apart = Pattern(16, [](int64_t lane) { return 1024 * lane; });
     EXPECT_EQ(PlanOf({.offset = apart, .count = 4}),
               "transposed: 4 x 4 bytes at 0, 1024, 2048, 3072, ... 16 in all; can stay packed; "
               "cost 24");
     EXPECT_EQ(PlanOf({.offset = apart}), "lane by lane; cost 24");
     // Three are two loads that overlap.
-    const Shape vec3 = Pattern(16, [](int64_t lane) { return 12 * lane; });
+    const LanePattern vec3 = Pattern(16, [](int64_t lane) { return 12 * lane; });
     EXPECT_EQ(PlanOf({.offset = vec3, .count = 3}),
               "runs: 32 x 4 bytes at 0, 64; shuffled 0..30/3 49..61/3 1..31/3 50..62/3 2..29/3 "
               "48..63/3; cost 10");
 }
 
 TEST(AccessPlan, NarrowElementsMoveAsWords) {
-    const Shape bytes = Pattern(16, [](int64_t lane) { return 4 * lane; });
+    const LanePattern bytes = Pattern(16, [](int64_t lane) { return 4 * lane; });
     EXPECT_EQ(PlanOf({.offset = bytes, .element_bytes = 1, .count = 4}),
               "runs: 16 x 4 bytes at 0; in order; can stay packed; cost 1");
     // One byte of each word: whole words are loaded only where the base is known to be a multiple.
-    const Shape second = Pattern(16, [](int64_t lane) { return 4 * lane + 1; });
+    const LanePattern second = Pattern(16, [](int64_t lane) { return 4 * lane + 1; });
     EXPECT_EQ(PlanOf({.offset = second, .element_bytes = 1, .memory = {.ends_exactly = true}}),
               "runs: 32 x 1 bytes at 0, 29; shuffled 0..28/4 35..63/4; cost 4");
-    Shape aligned = second;
+    LanePattern aligned = second;
     aligned.base_zeros = 2;
     EXPECT_EQ(PlanOf({.offset = aligned, .element_bytes = 1, .memory = {.ends_exactly = true}}),
               "runs: 16 x 4 bytes at 0; 1 bytes skipped; shuffled 0..15; cost 1");
 }
 
 TEST(AccessPlan, PiecesOfRows) {
-    const Shape tile = Pattern(32, [](int64_t lane) { return lane / 16 * 96 + lane % 16 * 4; });
+    const LanePattern tile =
+        Pattern(32, [](int64_t lane) { return lane / 16 * 96 + lane % 16 * 4; });
     EXPECT_EQ(PlanOf({.offset = tile}), "pieces: 16 x 4 bytes at 0, 96; cost 2");
 }
 
 TEST(AccessPlan, RowsAtASymbolicStride) {
-    Shape rows = Pattern(16, [](int64_t lane) { return lane % 8 * 4; });
-    rows.kind = Shape::Kind::kRows;
+    LanePattern rows = Pattern(16, [](int64_t lane) { return lane % 8 * 4; });
+    rows.kind = LanePattern::Kind::kRows;
     for (int64_t lane = 0; lane < 16; ++lane) {
         rows.rows.push_back(lane / 8);
     }
@@ -154,7 +155,7 @@ TEST(AccessPlan, PrefetchesWholeRuns) {
     EXPECT_EQ(
         PlanOf({.offset = kContiguous, .is_masked = true, .memory = memory}),
         "runs: 16 x 4 bytes at 0; in order; if 64 bytes are inside, else lane by lane; cost 1");
-    const Shape apart = Pattern(16, [](int64_t lane) { return 1024 * lane; });
+    const LanePattern apart = Pattern(16, [](int64_t lane) { return 1024 * lane; });
     EXPECT_EQ(PlanOf({.offset = apart, .count = 4, .is_store = true, .memory = memory}),
               "transposed: 4 x 4 bytes at 0, 1024, 2048, 3072, ... 16 in all; can stay packed; "
               "prefetched lines: 16; cost 24");

@@ -16,18 +16,18 @@ constexpr int kDeepestLoop = 4;
 
 }  // namespace
 
-std::optional<LaneLayout> MakeLaneLayout(const Shape& shape,
+std::optional<LaneLayout> MakeLaneLayout(const LanePattern& pattern,
                                          uint64_t element_bytes,
                                          size_t count,
                                          uint64_t gap_bytes) {
     LaneLayout layout;
-    const size_t lanes = shape.offsets.size();
+    const size_t lanes = pattern.offsets.size();
     // What tells rows apart: the multiple, or the group where each has a stride of its own.
     std::vector<int64_t> keys(lanes, 0);
-    if (!shape.groups.empty()) {
-        keys.assign(shape.groups.begin(), shape.groups.end());
-    } else if (shape.has_rows()) {
-        keys = shape.rows;
+    if (!pattern.groups.empty()) {
+        keys.assign(pattern.groups.begin(), pattern.groups.end());
+    } else if (pattern.has_rows()) {
+        keys = pattern.rows;
     }
     std::vector<int64_t> sorted = keys;
     std::sort(sorted.begin(), sorted.end());
@@ -39,11 +39,11 @@ std::optional<LaneLayout> MakeLaneLayout(const Shape& shape,
     for (int64_t key : sorted) {
         LayoutRow row;
         row.lane = static_cast<uint32_t>(std::find(keys.begin(), keys.end(), key) - keys.begin());
-        row.multiple = shape.has_rows() ? shape.rows[row.lane] : 0;
+        row.multiple = pattern.has_rows() ? pattern.rows[row.lane] : 0;
         row.lowest = INT64_MAX;
         for (size_t lane = 0; lane < lanes; ++lane) {
             if (keys[lane] == key) {
-                row.lowest = std::min(row.lowest, shape.offsets[lane]);
+                row.lowest = std::min(row.lowest, pattern.offsets[lane]);
             }
         }
         std::vector<uint64_t> touched;
@@ -51,7 +51,7 @@ std::optional<LaneLayout> MakeLaneLayout(const Shape& shape,
             if (keys[lane] != key) {
                 continue;
             }
-            const auto relative = static_cast<uint64_t>(shape.offsets[lane] - row.lowest);
+            const auto relative = static_cast<uint64_t>(pattern.offsets[lane] - row.lowest);
             if (relative % element_bytes != 0) {
                 return std::nullopt;
             }
@@ -98,8 +98,8 @@ namespace {
 
 class MemoryCost {
   public:
-    MemoryCost(const ir::Kernel& kernel, const ShapeAnalysis& shapes, uint32_t vector_bytes)
-        : kernel_(kernel), shapes_(shapes), vector_bytes_(vector_bytes) {}
+    MemoryCost(const ir::Kernel& kernel, const LaneAnalysis& patterns, uint32_t vector_bytes)
+        : kernel_(kernel), patterns_(patterns), vector_bytes_(vector_bytes) {}
 
     double Of(ir::BlockId block, int loops) const {
         double cost = 0;
@@ -141,19 +141,19 @@ class MemoryCost {
 
   private:
     double Access(ir::ValueId offset, ir::ValueId value, size_t count, bool store) const {
-        const Shape& shape = shapes_.shape(offset);
-        const double elements = static_cast<double>(shapes_.lanes()) * static_cast<double>(count);
-        if (shape.uniform()) {
+        const LanePattern& pattern = patterns_.pattern(offset);
+        const double elements = static_cast<double>(patterns_.lanes()) * static_cast<double>(count);
+        if (pattern.uniform()) {
             return 1;
         }
-        if (shape.varying()) {
+        if (pattern.varying()) {
             return kElementCost * elements;
         }
         const uint64_t bytes = std::max(ir::ByteSize(kernel_.type(value)), 1u);
         std::optional<LaneLayout> layout =
-            MakeLaneLayout(shape, bytes, count, store ? 0 : kRunGapBytes);
-        if (!layout || !(store ? WorthStoringRuns(*layout, shapes_.lanes(), count)
-                               : WorthLoadingRuns(*layout, shapes_.lanes(), count))) {
+            MakeLaneLayout(pattern, bytes, count, store ? 0 : kRunGapBytes);
+        if (!layout || !(store ? WorthStoringRuns(*layout, patterns_.lanes(), count)
+                               : WorthLoadingRuns(*layout, patterns_.lanes(), count))) {
             return kElementCost * elements;
         }
         double cost = 0;
@@ -167,30 +167,30 @@ class MemoryCost {
     }
 
     const ir::Kernel& kernel_;
-    const ShapeAnalysis& shapes_;
+    const LaneAnalysis& patterns_;
     uint32_t vector_bytes_;
 };
 
 }  // namespace
 
 double EstimateMemoryCost(const ir::Kernel& kernel,
-                          const ShapeAnalysis& shapes,
+                          const LaneAnalysis& patterns,
                           uint32_t vector_bytes) {
-    return MemoryCost(kernel, shapes, vector_bytes).Of(kernel.body, 0) / shapes.lanes();
+    return MemoryCost(kernel, patterns, vector_bytes).Of(kernel.body, 0) / patterns.lanes();
 }
 
 double EstimateMemoryCost(const ir::Kernel& kernel,
-                          const ShapeAnalysis& shapes,
+                          const LaneAnalysis& patterns,
                           uint32_t vector_bytes,
-                          const Segment& segment) {
-    const MemoryCost memory(kernel, shapes, vector_bytes);
+                          const BarrierRegion& region) {
+    const MemoryCost memory(kernel, patterns, vector_bytes);
     double cost = 0;
-    for (const SegmentItem& item : segment.items) {
-        if (item.kind == SegmentItem::Kind::kInstruction) {
+    for (const RegionItem& item : region.items) {
+        if (item.kind == RegionItem::Kind::kInstruction) {
             cost += memory.Of(item.inst, 0);
         }
     }
-    return cost / shapes.lanes();
+    return cost / patterns.lanes();
 }
 
 }  // namespace fornax::kernel

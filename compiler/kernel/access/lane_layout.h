@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/kernel/analysis/regions.h"
-#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
+#include "compiler/kernel/analysis/lane_patterns.h"
 
 namespace fornax::kernel {
 
@@ -16,12 +16,12 @@ struct RowRun {
     uint64_t count = 0;
 };
 
-// The lanes whose offset has the same multiple of the shape's stride, and the same stride; a
+// The lanes whose offset has the same multiple of the pattern's stride, and the same stride; a
 // pattern is one row.
 struct LayoutRow {
     int64_t multiple = 0;
     uint32_t lane = 0;   // one of the lanes
-    int64_t lowest = 0;  // bytes from the shape's base plus multiple * stride
+    int64_t lowest = 0;  // bytes from the pattern's base plus multiple * stride
     uint64_t span = 0;   // bytes from the lowest to the end of the highest element
     std::vector<RowRun> runs;
 };
@@ -37,8 +37,8 @@ struct LaneLayout {
 };
 
 // Each lane touches `count` elements from its offset on. Elements at most `gap_bytes` apart share a
-// run. Nothing if lanes are not whole elements apart. `shape` is a pattern or has rows.
-std::optional<LaneLayout> MakeLaneLayout(const Shape& shape,
+// run. Nothing if lanes are not whole elements apart. `pattern` is a pattern or has rows.
+std::optional<LaneLayout> MakeLaneLayout(const LanePattern& pattern,
                                          uint64_t element_bytes,
                                          size_t count,
                                          uint64_t gap_bytes);
@@ -51,12 +51,12 @@ bool WorthStoringRuns(const LaneLayout& layout, uint32_t lanes, size_t count);
 // Estimated cost of all memory accesses of a kernel, per invocation, in vector operations; accesses
 // in loops count for more. Compares the lane maps of one kernel.
 double EstimateMemoryCost(const ir::Kernel& kernel,
-                          const ShapeAnalysis& shapes,
+                          const LaneAnalysis& patterns,
                           uint32_t vector_bytes);
 // The same for a barrier region.
 double EstimateMemoryCost(const ir::Kernel& kernel,
-                          const ShapeAnalysis& shapes,
+                          const LaneAnalysis& patterns,
                           uint32_t vector_bytes,
-                          const Segment& segment);
+                          const BarrierRegion& region);
 
 }  // namespace fornax::kernel

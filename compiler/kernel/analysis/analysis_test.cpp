@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/analysis/address_values.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
 #include "compiler/kernel/analysis/known_values.h"
-#include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/reread_buffers.h"
 #include "compiler/kernel/analysis/streams.h"
 #include "compiler/kernel/analysis/test_kernel.h"
@@ -104,38 +104,38 @@ class RegionsOf {
     explicit RegionsOf(const std::string& body)
         : kernel_(TestKernel(body, "workgroup_size(64, 1, 1) subgroup_size(32) shared(256)")),
           level_(FindWorkgroupLevel(kernel_)),
-          shapes_(kernel_, 16, level_),
-          regions_(kernel_, shapes_, level_) {}
+          patterns_(kernel_, 16, level_),
+          regions_(kernel_, patterns_, level_) {}
 
-    const Regions& get() const { return regions_; }
-    Regions::Storage StorageOfStored() const {
+    const BarrierRegions& get() const { return regions_; }
+    BarrierRegions::Storage StorageOfStored() const {
         return regions_.storage(StoredValues(kernel_).back());
     }
 
   private:
     const ir::Kernel kernel_;
     const std::vector<bool> level_;
-    const ShapeAnalysis shapes_;
-    const Regions regions_;
+    const LaneAnalysis patterns_;
+    const BarrierRegions regions_;
 };
 
-TEST(Regions, OneWithoutBarriers) {
-    EXPECT_EQ(RegionsOf(Stores({"i"})).get().num_segments(), 1u);
+TEST(BarrierRegions, OneWithoutBarriers) {
+    EXPECT_EQ(RegionsOf(Stores({"i"})).get().num_regions(), 1u);
 }
 
-TEST(Regions, ABarrierCuts) {
+TEST(BarrierRegions, ABarrierCuts) {
     const std::string load = "%v:i32 = load_buffer %in, %i align(4)\n";
     const std::string sum = "%v:i32 = iadd %i, %one\n";
     const std::string use = "store_shared %zero, %i align(4)\nbarrier\n" + Stores({"v"});
-    EXPECT_EQ(RegionsOf(load + use).get().num_segments(), 2u);
+    EXPECT_EQ(RegionsOf(load + use).get().num_regions(), 2u);
     // What was loaded is kept, what is cheap is computed again.
-    EXPECT_EQ(RegionsOf(load + use).StorageOfStored(), Regions::Storage::kSubgroupSlot);
-    EXPECT_EQ(RegionsOf(sum + use).StorageOfStored(), Regions::Storage::kRecomputed);
+    EXPECT_EQ(RegionsOf(load + use).StorageOfStored(), BarrierRegions::Storage::kSubgroupSlot);
+    EXPECT_EQ(RegionsOf(sum + use).StorageOfStored(), BarrierRegions::Storage::kRecomputed);
     EXPECT_EQ(RegionsOf("store_shared %zero, %i align(4)\nbarrier\n" + load + Stores({"v"}))
                   .StorageOfStored(),
-              Regions::Storage::kSegment);
+              BarrierRegions::Storage::kRegion);
     EXPECT_EQ(RegionsOf("%v:i32 = iadd %group, %n\n" + use).StorageOfStored(),
-              Regions::Storage::kWorkgroup);
+              BarrierRegions::Storage::kWorkgroup);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ std::optional<uint64_t> KnownValues::Evaluate(ir::ValueId value, uint32_t depth)
     if (kernel_.IsConst(value, &bits)) {
         return bits;
     }
-    if (stamps_[value.index] >> 1 != turn_) {
+    if (stamps_[value.index] >> 1 != invocation_count_) {
         Set(value, Compute(value, depth));
     }
     return (stamps_[value.index] & 1) != 0 ? std::optional(bits_[value.index]) : std::nullopt;

@@ -20,11 +20,11 @@ class KnownValues {
     // workgroup, or of any.
     void Begin(std::optional<uint32_t> index = {}) {
         index_ = index;
-        ++turn_;
+        ++invocation_count_;
     }
     // The value has these bits, or is not known.
     void Set(ir::ValueId value, std::optional<uint64_t> bits) {
-        stamps_[value.index] = turn_ << 1 | (bits ? 1 : 0);
+        stamps_[value.index] = invocation_count_ << 1 | (bits ? 1 : 0);
         bits_[value.index] = bits.value_or(0);
     }
     // The value's bits, if they follow from what is known.
@@ -36,8 +36,8 @@ class KnownValues {
 
     const ir::Kernel& kernel_;
     std::optional<uint32_t> index_;
-    uint64_t turn_ = 0;
-    // By value: twice the turn in which it was looked at, plus 1 if it is known.
+    uint64_t invocation_count_ = 0;
+    // By value: twice the invocation in which it was looked at, plus 1 if it is known.
     std::vector<uint64_t> stamps_;
     std::vector<uint64_t> bits_;
 };

@@ -84,7 +84,7 @@ const Speculation* LaneSpeculation::Of(ir::ValueId value) {
         Found made = Find(value);
         const auto is_far = [](int64_t at) { return at < -kMaxOffset || at > kMaxOffset; };
         const auto is_no_row = [](int64_t row) { return row < 0 || row > kMaxRow; };
-        if (made && !shapes_.shape(value).pattern() &&
+        if (made && !patterns_.pattern(value).constant_offsets() &&
             (std::ranges::any_of(made->lanes.offsets, is_far) ||
              std::ranges::any_of(made->lanes.rows, is_no_row))) {
             made.reset();
@@ -95,51 +95,51 @@ const Speculation* LaneSpeculation::Of(ir::ValueId value) {
 }
 
 Found LaneSpeculation::Find(ir::ValueId value) {
-    const Shape& shape = shapes_.shape(value);
-    if (shape.uniform()) {
+    const LanePattern& pattern = patterns_.pattern(value);
+    if (pattern.uniform()) {
         return With(same_, Base::kHeld);
     }
-    if (shape.pattern()) {
-        return With(LaneForm{.offsets = shape.offsets, .rows = {}, .stride = {}}, Base::kHeld);
+    if (pattern.constant_offsets()) {
+        return With(LaneForm{.offsets = pattern.offsets, .rows = {}, .stride = {}}, Base::kHeld);
     }
     if (looked_into_ >= kMaxValues) {
         return {};
     }
     ++looked_into_;
-    return shape.has_rows() ? OfRows(shape) : OfVarying(value);
+    return pattern.has_rows() ? OfRows(pattern) : OfVarying(value);
 }
 
-Found LaneSpeculation::OfRows(const Shape& shape) {
-    if (shape.narrow_scale != 0) {
+Found LaneSpeculation::OfRows(const LanePattern& pattern) {
+    if (pattern.narrow_scale != 0) {
         return {};
     }
-    LaneForm lanes{.offsets = shape.offsets, .rows = {}, .stride = {}};
-    if (!shape.groups.empty()) {
+    LaneForm lanes{.offsets = pattern.offsets, .rows = {}, .stride = {}};
+    if (!pattern.groups.empty()) {
         // All lanes have the same multiple of different strides.
-        const Speculation* strides = Of(shape.stride);
-        const Lanes multiples = strides ? Multiplied(strides->lanes, shape.rows[0]) : Lanes();
+        const Speculation* strides = Of(pattern.stride);
+        const Lanes multiples = strides ? Multiplied(strides->lanes, pattern.rows[0]) : Lanes();
         return multiples ? With(Sum(*multiples, lanes, 1), Base::kHeld) : Found();
     }
-    const std::set<int64_t> rows(shape.rows.begin(), shape.rows.end());
-    if (rows.size() * kLeastLanesOfARow <= shape.rows.size() && *rows.begin() >= 0) {
+    const std::set<int64_t> rows(pattern.rows.begin(), pattern.rows.end());
+    if (rows.size() * kLeastLanesOfARow <= pattern.rows.size() && *rows.begin() >= 0) {
         // Rows that follow each other, of a stride that may be several times the value.
         int64_t common = 0;
         for (int64_t row : rows) {
             common = std::gcd(common, row);
         }
-        lanes.rows = shape.rows;
+        lanes.rows = pattern.rows;
         for (int64_t& row : lanes.rows) {
             row /= std::max<int64_t>(common, 1);
         }
-        lanes.stride = shape.stride;
+        lanes.stride = pattern.stride;
         lanes.times = static_cast<uint64_t>(std::max<int64_t>(common, 1));
         return lanes.times <= kMaxScale ? With(std::move(lanes), Base::kHeld) : Found();
     }
-    for (size_t i = 0; i < shape.rows.size(); ++i) {
-        lanes.offsets[i] += shape.rows[i];
+    for (size_t i = 0; i < pattern.rows.size(); ++i) {
+        lanes.offsets[i] += pattern.rows[i];
     }
     Found found = With(std::move(lanes), Base::kHeld);
-    found->assumptions.push_back({.kind = Kind::kIsOne, .value = shape.stride});
+    found->assumptions.push_back({.kind = Kind::kIsOne, .value = pattern.stride});
     return found;
 }
 
@@ -390,7 +390,7 @@ bool LaneSpeculation::AssumeNoWrap(Speculation& result,
     }
     const uint64_t most = limit - static_cast<uint64_t>(lanes.Highest());
     // The base is a lane's value if the lowest offset is 0, and then has a known bound.
-    if (lanes.HasRows() || lanes.Lowest() != 0 || shapes_.shape(value).max > most) {
+    if (lanes.HasRows() || lanes.Lowest() != 0 || patterns_.pattern(value).max > most) {
         result.assumptions.push_back({.kind = Kind::kAtMost, .value = value, .number = most});
     }
     return true;

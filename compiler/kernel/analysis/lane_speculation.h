@@ -1,4 +1,4 @@
-// How the lanes' values probably differ where shapes do not follow them, and what has to hold for
+// How the lanes' values probably differ where patterns do not follow them, and what has to hold for
 // that.
 //
 // One rule an operation says both: the lanes of its result, and the assumptions about what its
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "compiler/kernel/analysis/lane_form.h"
-#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/analysis/lane_patterns.h"
 #include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
@@ -59,10 +59,10 @@ struct Speculation {
 // as it was.
 class LaneSpeculation {
   public:
-    LaneSpeculation(const ir::Kernel& kernel, const ShapeAnalysis& shapes)
+    LaneSpeculation(const ir::Kernel& kernel, const LaneAnalysis& patterns)
         : kernel_(kernel),
-          shapes_(shapes),
-          same_{.offsets = std::vector<int64_t>(shapes.lanes(), 0), .rows = {}, .stride = {}} {}
+          patterns_(patterns),
+          same_{.offsets = std::vector<int64_t>(patterns.lanes(), 0), .rows = {}, .stride = {}} {}
 
     // Null if nothing is probable, because the value depends on what lanes have loaded. Valid as
     // long as this object.
@@ -77,7 +77,7 @@ class LaneSpeculation {
     using Found = std::optional<Speculation>;
 
     Found Find(ir::ValueId value);
-    Found OfRows(const Shape& shape);
+    Found OfRows(const LanePattern& pattern);
     Found OfVarying(ir::ValueId value);
     Found OfOperation(const ir::Instruction& inst, const std::vector<LaneForm>& in);
     Found OfOneVarying(const std::vector<LaneForm>& in) const;
@@ -102,7 +102,7 @@ class LaneSpeculation {
                      std::vector<std::string>& conditions);
 
     const ir::Kernel& kernel_;
-    const ShapeAnalysis& shapes_;
+    const LaneAnalysis& patterns_;
     const LaneForm same_;
     std::map<uint32_t, Found> known_;  // by value
     uint32_t looked_into_ = 0;

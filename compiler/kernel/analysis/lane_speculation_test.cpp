@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/kernel/analysis/regions.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
 #include "compiler/kernel/analysis/test_kernel.h"
 
 namespace fornax::kernel {
@@ -13,8 +13,8 @@ namespace {
 std::string Speculated(const std::string& body,
                        const std::string& attributes = "workgroup_size(64, 1, 1)") {
     const ir::Kernel kernel = TestKernel(body, attributes);
-    const ShapeAnalysis shapes(kernel, 16, FindWorkgroupLevel(kernel));
-    LaneSpeculation lanes(kernel, shapes);
+    const LaneAnalysis patterns(kernel, 16, FindWorkgroupLevel(kernel));
+    LaneSpeculation lanes(kernel, patterns);
     const std::vector<ir::ValueId> stored = StoredValues(kernel);
     return stored.empty() ? "" : lanes.Text(stored.back());
 }

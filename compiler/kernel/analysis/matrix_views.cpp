@@ -41,22 +41,22 @@ class Finder {
                 transposes_.push_back(id);
             } else if (inst.op == Op::kMatrixMulAdd &&
                        ir::MatrixFormatOf(kernel_, inst) == hal::MatrixFormat::kF32) {
-                VisitProduct(inst);
+                VisitMma(inst);
             }
         }
     }
-    void VisitProduct(const ir::Instruction& product) {
-        const size_t count = product.results.size();
+    void VisitMma(const ir::Instruction& mma) {
+        const size_t count = mma.results.size();
         std::array<MatrixViews::View, 2> views;
         for (size_t i = 0; i < 2; ++i) {
-            const auto values = std::span(product.operands).subspan(i * count, count);
+            const auto values = std::span(mma.operands).subspan(i * count, count);
             views[i] = ViewOf(values, i == 1);
             for (size_t k = 0; views[i].load.valid() && k < count; ++k) {
                 --unserved_[values[k].index];
             }
         }
         if (views[0].load.valid() || views[1].load.valid()) {
-            found_.products[product.results[0].index] = views;
+            found_.mmas[mma.results[0].index] = views;
         }
     }
     MatrixViews::View ViewOf(std::span<const ir::ValueId> values, bool is_b) const {

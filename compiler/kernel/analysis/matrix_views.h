@@ -18,7 +18,7 @@ struct MatrixViews {
     };
     // By first result of a matrix_muladd that has any: A and B. Nothing between the load and the
     // product writes buffers, and both are in one block.
-    std::map<uint32_t, std::array<View, 2>> products;
+    std::map<uint32_t, std::array<View, 2>> mmas;
     // Instructions, by index: matrix_loads and transposes whose results nothing else uses.
     std::set<uint32_t> unused;
 };

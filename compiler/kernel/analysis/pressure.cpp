@@ -12,9 +12,9 @@ namespace {
 
 class LiveRanges {
   public:
-    LiveRanges(const ir::Kernel& kernel, const ShapeAnalysis& shapes)
+    LiveRanges(const ir::Kernel& kernel, const LaneAnalysis& patterns)
         : kernel_(kernel),
-          shapes_(shapes),
+          patterns_(patterns),
           start_(kernel.num_values(), 0),
           end_(kernel.num_values(), 0) {
         Visit(kernel.body);
@@ -52,7 +52,7 @@ class LiveRanges {
   private:
     // Masks live in registers of their own on AVX-512 and are short-lived elsewhere.
     bool Counts(ir::ValueId value) const {
-        return shapes_.shape(value).varying() && kernel_.type(value) != ir::Type::kBool;
+        return patterns_.pattern(value).varying() && kernel_.type(value) != ir::Type::kBool;
     }
 
     int32_t Weight(ir::ValueId value) const {
@@ -70,7 +70,7 @@ class LiveRanges {
                 Use(operand);
             }
             if (inst.op == ir::Op::kLoop) {
-                divergent_loop_ |= shapes_.facts(id).divergent;
+                divergent_loop_ |= patterns_.facts(id).divergent;
                 loops_.push_back({position_, {}});
             }
             if (inst.op == ir::Op::kIf) {
@@ -145,7 +145,7 @@ class LiveRanges {
         std::vector<ir::ValueId> outside;
     };
     const ir::Kernel& kernel_;
-    const ShapeAnalysis& shapes_;
+    const LaneAnalysis& patterns_;
     std::vector<uint32_t> start_;
     std::vector<uint32_t> end_;
     std::vector<Loop> loops_;
@@ -166,8 +166,8 @@ class LiveRanges {
 
 }  // namespace
 
-RegisterPressure EstimatePressure(const ir::Kernel& kernel, const ShapeAnalysis& shapes) {
-    return LiveRanges(kernel, shapes).Measure();
+RegisterPressure EstimatePressure(const ir::Kernel& kernel, const LaneAnalysis& patterns) {
+    return LiveRanges(kernel, patterns).Measure();
 }
 
 }  // namespace fornax::kernel

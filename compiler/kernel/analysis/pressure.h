@@ -1,7 +1,7 @@
 // An estimate of how many vector registers a kernel needs, for the choice of the vector width.
 #pragma once
 
-#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/analysis/lane_patterns.h"
 
 namespace fornax::kernel {
 
@@ -10,6 +10,6 @@ struct RegisterPressure {
     bool divergent_loop = false;  // lanes leave a loop at different times
 };
 
-RegisterPressure EstimatePressure(const ir::Kernel& kernel, const ShapeAnalysis& shapes);
+RegisterPressure EstimatePressure(const ir::Kernel& kernel, const LaneAnalysis& patterns);
 
 }  // namespace fornax::kernel

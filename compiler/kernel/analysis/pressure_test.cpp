@@ -1,8 +1,8 @@
 // Live values of kernels with selections and loops.
 #include <gtest/gtest.h>
 
+#include "compiler/kernel/analysis/barrier_regions.h"
 #include "compiler/kernel/analysis/pressure.h"
-#include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/ir/text.h"
 
 namespace fornax::kernel {
@@ -29,7 +29,7 @@ uint32_t LiveValues(const std::string& body) {
 )");
     EXPECT_TRUE(kernel.ok()) << kernel.error().message;
     return kernel.ok()
-               ? EstimatePressure(*kernel, ShapeAnalysis(*kernel, 16, FindWorkgroupLevel(*kernel)))
+               ? EstimatePressure(*kernel, LaneAnalysis(*kernel, 16, FindWorkgroupLevel(*kernel)))
                      .live_values
                : 0;
 }

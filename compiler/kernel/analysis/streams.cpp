@@ -17,9 +17,9 @@ constexpr uint64_t kWorthPrefetching = 8;
 class Walk {
   public:
     Walk(const ir::Kernel& kernel,
-         const ShapeAnalysis& shapes,
+         const LaneAnalysis& patterns,
          const std::vector<bool>& workgroup_level)
-        : kernel_(kernel), shapes_(shapes), workgroup_level_(workgroup_level) {
+        : kernel_(kernel), patterns_(patterns), workgroup_level_(workgroup_level) {
         Visit(kernel.body, /*in_barrier_loop=*/false);
     }
 
@@ -46,21 +46,21 @@ class Walk {
     void Count(const ir::Instruction& inst, bool in_barrier_loop) {
         if (inst.op == Op::kLoadBuffer || inst.op == Op::kLoadGlobal) {
             tiles_ |= in_barrier_loop;
-            if (!shapes_.shape(inst.operands.back()).pattern()) {
+            if (!patterns_.pattern(inst.operands.back()).constant_offsets()) {
                 return;
             }
             for (ir::ValueId result : inst.results) {
                 const uint32_t bits = std::max(8u, ir::BitWidth(kernel_.type(result)));
-                loaded_bytes_ += shapes_.lanes() * bits / 8;
+                loaded_bytes_ += patterns_.lanes() * bits / 8;
             }
         } else if (!inst.results.empty() && ir::HasProperty(inst.op, ir::kPure) &&
-                   shapes_.shape(inst.results[0]).varying()) {
-            lane_operations_ += shapes_.lanes();
+                   patterns_.pattern(inst.results[0]).varying()) {
+            lane_operations_ += patterns_.lanes();
         }
     }
 
     const ir::Kernel& kernel_;
-    const ShapeAnalysis& shapes_;
+    const LaneAnalysis& patterns_;
     const std::vector<bool>& workgroup_level_;
     uint64_t lane_operations_ = 0;
     uint64_t loaded_bytes_ = 0;
@@ -95,9 +95,9 @@ bool IndependentWorkgroups(const ir::Kernel& kernel) {
 }
 
 bool FetchesLoads(const ir::Kernel& kernel,
-                  const ShapeAnalysis& shapes,
+                  const LaneAnalysis& patterns,
                   const std::vector<bool>& workgroup_level) {
-    return Walk(kernel, shapes, workgroup_level).MuchPerLine();
+    return Walk(kernel, patterns, workgroup_level).MuchPerLine();
 }
 
 }  // namespace fornax::kernel

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/analysis/lane_patterns.h"
 
 namespace fornax::kernel {
 
@@ -14,7 +14,7 @@ bool IndependentWorkgroups(const ir::Kernel& kernel);
 
 // Loads are worth a request for a later line.
 bool FetchesLoads(const ir::Kernel& kernel,
-                  const ShapeAnalysis& shapes,
+                  const LaneAnalysis& patterns,
                   const std::vector<bool>& workgroup_level);
 
 }  // namespace fornax::kernel

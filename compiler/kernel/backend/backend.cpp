@@ -296,17 +296,17 @@ Result<std::unique_ptr<PreparedKernel>> Prepare(ir::Kernel& kernel,
                                                 const TargetInfo& target,
                                                 llvm::TargetMachine& machine,
                                                 const KernelDump& dump,
-                                                CodeQuality quality) {
-    RunOtherPasses(kernel, quality, VectorRegisters(target), JoinedProductsFor(target));
+                                                CodeTier tier) {
+    RunOtherPasses(kernel, tier, VectorRegisters(target), JoinedMmasFor(target));
     StageSink sink;
     if (dump.enabled()) {
-        const std::string prefix = quality == CodeQuality::kQuick ? "quick." : "";
+        const std::string prefix = tier == CodeTier::kBaseline ? "baseline." : "";
         dump.Write(prefix + "ir", ir::PrintKernel(kernel));
         sink = [&dump, prefix](std::string_view extension, std::string_view text) {
             dump.Write(prefix + std::string(extension), text);
         };
     }
-    return PreparedKernel::Prepare(kernel, target, machine, sink, quality);
+    return PreparedKernel::Prepare(kernel, target, machine, sink, tier);
 }
 
 // What both tiers of a kernel say alike.
@@ -390,7 +390,7 @@ class Backend::Pending final : public PendingObject {
         FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
         FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(backend_, target_));
         FORNAX_ASSIGN_OR_RETURN(auto prepared,
-                                Prepare(kernel_, target_, *machine, dump_, CodeQuality::kFull));
+                                Prepare(kernel_, target_, *machine, dump_, CodeTier::kOptimized));
         return ObjectOf(kernel_, facts_, *prepared, *machine);
     }
 
@@ -435,17 +435,17 @@ Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
         return CompiledObject{.facts = FactsOf(kernel, facts)};
     }
     FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(*this, target));
-    if (tier != CompileTier::kFull) {
+    if (tier != CompileTier::kOptimized) {
         const std::chrono::nanoseconds start = ThreadTime();
         ir::Kernel copy = kernel;
-        auto quick = Prepare(copy, target, *machine, dump, CodeQuality::kQuick);
+        auto baseline = Prepare(copy, target, *machine, dump, CodeTier::kBaseline);
         // What is too large with its loops may still be possible without them.
-        const uint32_t size = quick.ok() ? (*quick)->instructions() : 0;
+        const uint32_t size = baseline.ok() ? (*baseline)->instructions() : 0;
         if (size > 0 &&
-            (tier == CompileTier::kQuick || (size >= kLeastTiered && size <= kMostTiered))) {
+            (tier == CompileTier::kBaseline || (size >= kLeastTiered && size <= kMostTiered))) {
             FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled,
-                                    ObjectOf(copy, facts, **quick, *machine));
-            if (tier == CompileTier::kQuickThenFull) {
+                                    ObjectOf(copy, facts, **baseline, *machine));
+            if (tier == CompileTier::kBaselineThenOptimized) {
                 if (!kernel.deciding_words.empty()) {
                     facts.least_scratch_bytes = compiled.facts.scratch_bytes;
                 }
@@ -457,7 +457,7 @@ Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
         }
     }
     FORNAX_ASSIGN_OR_RETURN(auto prepared,
-                            Prepare(kernel, target, *machine, dump, CodeQuality::kFull));
+                            Prepare(kernel, target, *machine, dump, CodeTier::kOptimized));
     return ObjectOf(kernel, facts, *prepared, *machine);
 }
 
@@ -469,7 +469,7 @@ Result<KernelExplanation> Backend::ExplainHere(const CompileRequest& request,
     FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
     explanation.instructions_read = kernel.num_insts();
     clock.End("reader");
-    RunPipeline(kernel, VectorRegisters(target), JoinedProductsFor(target));
+    RunPipeline(kernel, VectorRegisters(target), JoinedMmasFor(target));
     explanation.instructions = kernel.num_insts();
     clock.End("passes");
     explanation.cpu = target.cpu_name;

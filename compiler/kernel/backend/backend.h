@@ -44,9 +44,9 @@ struct CompiledObject {
 
 // The baseline tier is several times faster to make and slower to run.
 enum class CompileTier : uint8_t {
-    kQuick,          // only the baseline tier: to look for faults in either code generator
-    kFull,           // only the optimized tier
-    kQuickThenFull,  // the baseline tier and a PendingObject, where that is worth it
+    kBaseline,               // only the baseline tier: to look for faults in either code generator
+    kOptimized,              // only the optimized tier
+    kBaselineThenOptimized,  // the baseline tier and a PendingObject, where that is worth it
 };
 
 // When a kernel gets its code.

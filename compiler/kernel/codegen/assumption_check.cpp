@@ -55,8 +55,8 @@ Value* AssumptionCheck::Holds() {
 
 bool AssumptionCheck::OperandsAreHere(const Speculation& found, ir::ValueId value) const {
     if (found.base == Rule::kHeld) {
-        const Shape& shape = shapes_.shape(value);
-        return !shape.has_rows() || source_.is_here(shape.stride);
+        const LanePattern& pattern = patterns_.pattern(value);
+        return !pattern.has_rows() || source_.is_here(pattern.stride);
     }
     return std::ranges::all_of(kernel_.Definition(value)->operands,
                                [&](ir::ValueId operand) { return source_.is_here(operand); });
@@ -72,8 +72,8 @@ AssumptionCheck::Common AssumptionCheck::Compute(ir::ValueId value) {
     }
     switch (found.base) {
         case Rule::kHeld:
-            return shapes_.shape(value).has_rows() ? OfRows(value, found.lanes)
-                                                   : Common{source_.scalar(value)};
+            return patterns_.pattern(value).has_rows() ? OfRows(value, found.lanes)
+                                                       : Common{source_.scalar(value)};
         case Rule::kFirstLanes:
             return {OnFirstLanes(*kernel_.Definition(value), kernel_.value(value).index)};
         case Rule::kOperand:
@@ -85,19 +85,20 @@ AssumptionCheck::Common AssumptionCheck::Compute(ir::ValueId value) {
 
 // The value has rows, and their stride is here.
 AssumptionCheck::Common AssumptionCheck::OfRows(ir::ValueId value, const LaneForm& lanes) {
-    const Shape& shape = shapes_.shape(value);
+    const LanePattern& pattern = patterns_.pattern(value);
     Value* base = source_.scalar(value);
     const auto times = [&](Value* stride, int64_t number) {
         return b_.CreateMul(stride, llvm::ConstantInt::getSigned(stride->getType(), number));
     };
-    if (shape.groups.empty()) {
-        return {base, lanes.HasRows() ? times(Base(shape.stride), static_cast<int64_t>(lanes.times))
-                                      : nullptr};
+    if (pattern.groups.empty()) {
+        return {base, lanes.HasRows()
+                          ? times(Base(pattern.stride), static_cast<int64_t>(lanes.times))
+                          : nullptr};
     }
     // All lanes have the same multiple.
-    const Common strides = Shared(shape.stride);
-    return {b_.CreateAdd(base, times(strides.base, shape.rows[0])),
-            strides.stride ? times(strides.stride, shape.rows[0]) : nullptr};
+    const Common strides = Shared(pattern.stride);
+    return {b_.CreateAdd(base, times(strides.base, pattern.rows[0])),
+            strides.stride ? times(strides.stride, pattern.rows[0]) : nullptr};
 }
 
 AssumptionCheck::Common AssumptionCheck::OfOperation(const ir::Instruction& inst,

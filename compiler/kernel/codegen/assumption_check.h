@@ -13,7 +13,7 @@ namespace fornax::kernel {
 
 // How an access' offsets probably differ between the lanes.
 struct SpeculatedPattern {
-    Shape shape;
+    LanePattern pattern;
     int64_t lowest = 0;  // what the lowest lane's offset lies behind the lanes' base
     LaneSpeculation lanes;
     llvm::Value* base = nullptr;    // the lowest offset, when the test is there
@@ -38,11 +38,11 @@ class AssumptionCheck {
     };
 
     AssumptionCheck(const ir::Kernel& kernel,
-                    const ShapeAnalysis& shapes,
+                    const LaneAnalysis& patterns,
                     LaneSpeculation& lanes,
                     llvm::IRBuilder<>& builder,
                     Source source)
-        : kernel_(kernel), shapes_(shapes), lanes_(lanes), b_(builder), source_(source) {}
+        : kernel_(kernel), patterns_(patterns), lanes_(lanes), b_(builder), source_(source) {}
 
     // The value of each lane less its offset and its multiple of the stride, if the assumptions
     // hold. There are such.
@@ -70,7 +70,7 @@ class AssumptionCheck {
     void Require(llvm::Value* condition) { conditions_.push_back(condition); }
 
     const ir::Kernel& kernel_;
-    const ShapeAnalysis& shapes_;
+    const LaneAnalysis& patterns_;
     LaneSpeculation& lanes_;
     llvm::IRBuilder<>& b_;
     const Source source_;

@@ -26,26 +26,26 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
     EmittedKernel emitted;
     const LaneMap map = ChooseLaneMap(kernel, options, workgroup_level);
     emitted.lanes = map.lanes;
-    ShapeAnalysis shapes(kernel, map, workgroup_level);
-    Regions regions(kernel, shapes, workgroup_level);
-    const SegmentLayouts layouts(kernel, options, shapes, regions, workgroup_level);
+    LaneAnalysis patterns(kernel, map, workgroup_level);
+    BarrierRegions regions(kernel, patterns, workgroup_level);
+    const RegionLaneMaps layouts(kernel, options, patterns, regions, workgroup_level);
     std::optional<PrefetchPlan> prefetches;
-    if (options.prefetch && regions.num_segments() > 1) {
-        prefetches.emplace(kernel, shapes, regions, workgroup_level);
+    if (options.prefetch && regions.num_regions() > 1) {
+        prefetches.emplace(kernel, patterns, regions, workgroup_level);
     }
-    ExplainRecorder recorder(kernel, shapes, regions, options.explain);
+    ExplainRecorder recorder(kernel, patterns, regions, options.explain);
     recorder.Begin();
-    Emitter emitter(kernel, shapes, regions, layouts, prefetches ? &*prefetches : nullptr,
-                    !options.compact && FetchesLoads(kernel, shapes, workgroup_level), recorder,
+    Emitter emitter(kernel, patterns, regions, layouts, prefetches ? &*prefetches : nullptr,
+                    !options.compact && FetchesLoads(kernel, patterns, workgroup_level), recorder,
                     options, module);
     FORNAX_ASSIGN_OR_RETURN(emitted.scratch_bytes, emitter.Run(symbol));
     return emitted;
 }
 
 Emitter::Emitter(const ir::Kernel& kernel,
-                 const ShapeAnalysis& shapes,
-                 const Regions& regions,
-                 const SegmentLayouts& layouts,
+                 const LaneAnalysis& patterns,
+                 const BarrierRegions& regions,
+                 const RegionLaneMaps& layouts,
                  const PrefetchPlan* prefetches,
                  bool fetches_loads,
                  ExplainRecorder& recorder,
@@ -55,7 +55,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
       regions_(regions),
       layouts_(layouts),
       prefetches_(prefetches),
-      code_(kernel, shapes, recorder, options, module),
+      code_(kernel, patterns, recorder, options, module),
       memory_(code_),
       values_(code_, regions),
       memory_regions_(code_, values_),
@@ -66,7 +66,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
       spills_(code_, values_, accesses_, regions),
       control_(code_, memory_, values_, accesses_, atomics_, subgroups_, spills_, regions),
       conditions_(kernel.num_insts(), nullptr) {
-    module.addModuleFlag(llvm::Module::Error, kQuickFlag, code_.compact ? 1 : 0);
+    module.addModuleFlag(llvm::Module::Error, kBaselineFlag, code_.compact ? 1 : 0);
 }
 
 Result<uint32_t> Emitter::Run(const std::string& symbol) {
@@ -78,7 +78,7 @@ Result<uint32_t> Emitter::Run(const std::string& symbol) {
                     op == ir::Op::kMatrixLoad;
     }
     if (matrices) {
-        const LaneMap& map = shapes_.map();
+        const LaneMap& map = patterns_.map();
         const bool in_order =
             map.tile_width == 0 && map.workgroups == 1 && map.lanes == kernel_.subgroup_size;
         code_.matrices =
@@ -222,7 +222,7 @@ void Emitter::EmitWorkgroupLoop() {
     builder_.CreateStore(builder_.CreateAdd(first, index), begun, /*isVolatile=*/true);
 
     // Workgroups from here that one vector takes at once: no more than the row and the call have.
-    const uint32_t together = shapes_.map().workgroups;
+    const uint32_t together = patterns_.map().workgroups;
     Value* step = builder_.getInt32(1);
     if (together > 1) {
         Value* left = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin,

@@ -13,7 +13,7 @@ struct KernelExplanation;
 struct EmitOptions {
     uint32_t vector_bits = 512;            // of the target
     uint32_t force_lanes = 0;              // 0: the emitter chooses the width
-    bool prefetch = true;                  // the next round's tile, while this one is computed
+    bool prefetch = true;                  // the next iteration's tile, while this one is computed
     bool compact = false;                  // few instructions rather than fast ones
     KernelExplanation* explain = nullptr;  // takes what is decided, if not null
 };

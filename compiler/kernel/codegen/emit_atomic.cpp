@@ -127,7 +127,7 @@ Value* AtomicEmitter::ActiveOrNeutral(AtomicOp op, Value* vector) {
 // All active lanes' values as one operand of the operation.
 Value* AtomicEmitter::ReduceLanes(AtomicOp op, ir::ValueId value) {
     const bool adds = op == AtomicOp::kAdd || op == AtomicOp::kSub;
-    if (shapes_.shape(value).uniform() && op != AtomicOp::kXor) {
+    if (patterns_.pattern(value).uniform() && op != AtomicOp::kXor) {
         Value* scalar = values_.Raw(value);
         if (!adds) {
             return scalar;
@@ -333,7 +333,7 @@ void AtomicEmitter::AtomicByLane(const ir::Instruction& inst,
         if (!id.valid()) {
             return [](Value*) -> Value* { return nullptr; };
         }
-        if (shapes_.shape(id).uniform()) {
+        if (patterns_.pattern(id).uniform()) {
             Value* scalar = values_.Raw(id);
             return [scalar](Value*) { return scalar; };
         }
@@ -389,7 +389,7 @@ void AtomicEmitter::EmitAtomic(const ir::Instruction& inst) {
         return;
     }
     Offset offset = values_.OffsetOf(offset_id);
-    const bool uniform = offset.shape->uniform() && !place.region.lane_bases;
+    const bool uniform = offset.pattern->uniform() && !place.region.lane_bases;
     if (code_.lanes == 1 || (uniform && Associative(place.op))) {
         AtomicOnUniform(inst, place, offset.scalar, value_id);
         return;

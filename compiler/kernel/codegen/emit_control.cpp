@@ -34,7 +34,7 @@ void ControlEmitter::EmitInstructions(std::span<const ir::InstId> insts) {
         }
         std::span<const ir::InstId> rest = insts.subspan(i + 1);
         bool lost = (ir::InfoOf(kernel_.inst(id).op).properties & ir::kRegions) &&
-                    shapes_.facts(id).loses_lanes;
+                    patterns_.facts(id).loses_lanes;
         if (lost && NeedsGuard(rest)) {
             BasicBlock* run = code_.NewBlock("rest");
             BasicBlock* end = code_.NewBlock("rest_end");
@@ -123,7 +123,7 @@ void ControlEmitter::EmitCount(const ir::Instruction& inst) {
 
 Construct ControlEmitter::MakeConstruct(ir::InstId id) {
     const ir::Instruction& inst = kernel_.inst(id);
-    const ConstructFacts& facts = shapes_.facts(id);
+    const ConstructFacts& facts = patterns_.facts(id);
     Construct construct;
     construct.inst = id;
     construct.merge = code_.NewBlock("merge");
@@ -199,7 +199,7 @@ void ControlEmitter::EmitTerminator(ir::InstId id) {
             if (construct.exited) {
                 AddLanes(construct.exited);
             }
-            if (shapes_.IsBranch(id)) {
+            if (patterns_.IsBranch(id)) {
                 builder_.CreateBr(construct.merge);
             } else {
                 code_.mask = llvm::Constant::getNullValue(code_.VectorOf(builder_.getInt1Ty()));
@@ -214,7 +214,7 @@ void ControlEmitter::EmitTerminator(ir::InstId id) {
             if (construct.continued) {
                 AddLanes(construct.continued);
             }
-            if (shapes_.IsBranch(id)) {
+            if (patterns_.IsBranch(id)) {
                 builder_.CreateBr(construct.continuing);
             } else {
                 code_.mask = llvm::Constant::getNullValue(code_.VectorOf(builder_.getInt1Ty()));
@@ -246,8 +246,8 @@ void ControlEmitter::EmitReturn(ir::InstId id) {
             builder_.CreateAnd(builder_.CreateLoad(type, pointer), builder_.CreateNot(gone));
         builder_.CreateStore(kept, pointer);
     }
-    if (shapes_.IsBranch(id)) {
-        builder_.CreateBr(code_.segment_end);
+    if (patterns_.IsBranch(id)) {
+        builder_.CreateBr(code_.region_end);
     } else {
         code_.mask = llvm::Constant::getNullValue(code_.VectorOf(builder_.getInt1Ty()));
     }
@@ -319,7 +319,7 @@ Value* ControlEmitter::LanesCondition(const ir::Instruction& branch, BasicBlock*
     Value* all = nullptr;    // of what is the same for all lanes
     Value* lanes = nullptr;  // of the rest
     for (ir::ValueId id : PartsOf(branch.operands[0])) {
-        const bool uniform = shapes_.shape(id).uniform();
+        const bool uniform = patterns_.pattern(id).uniform();
         Value* part = uniform ? values_.Raw(id) : values_.Vector(id);
         Value*& of = uniform ? all : lanes;
         of = of ? builder_.CreateAnd(of, part) : part;
@@ -344,7 +344,7 @@ void ControlEmitter::EmitIf(ir::InstId id) {
     Value* entry_mask = code_.mask;
     code_.constructs.push_back(MakeConstruct(id));
     BasicBlock* merge = code_.constructs.back().merge;
-    if (!shapes_.facts(id).divergent) {
+    if (!patterns_.facts(id).divergent) {
         BasicBlock* then = code_.NewBlock("then");
         BasicBlock* otherwise = code_.NewBlock("else");
         Value* condition = values_.Scalar(inst.operands[0]);
@@ -367,10 +367,10 @@ void ControlEmitter::EmitIf(ir::InstId id) {
         return;
     }
     if (WorthAllLanes(inst)) {
-        BasicBlock* full = code_.NewBlock("all_lanes");
+        BasicBlock* unmasked = code_.NewBlock("all_lanes");
         BasicBlock* some = code_.NewBlock("some_lanes");
-        code_.EmitMaybe(AllLanes(inst.operands[0]), full, some, true);
-        builder_.SetInsertPoint(full);
+        code_.EmitMaybe(AllLanes(inst.operands[0]), unmasked, some, true);
+        builder_.SetInsertPoint(unmasked);
         EmitBlock(inst.blocks[0]);
         code_.BranchTo(merge);
         builder_.SetInsertPoint(some);
@@ -394,7 +394,7 @@ void ControlEmitter::EmitSwitch(ir::InstId id) {
     Value* entry_mask = code_.mask;
     code_.constructs.push_back(MakeConstruct(id));
     BasicBlock* merge = code_.constructs.back().merge;
-    if (!shapes_.facts(id).divergent) {
+    if (!patterns_.facts(id).divergent) {
         Value* selector = values_.Scalar(inst.operands[0]);
         BasicBlock* otherwise = code_.NewBlock("default");
         auto* branch = builder_.CreateSwitch(selector, otherwise);
@@ -440,7 +440,7 @@ void ControlEmitter::EmitScope(ir::InstId id) {
 
 void ControlEmitter::EmitLoop(ir::InstId id) {
     const ir::Instruction& inst = kernel_.inst(id);
-    const ConstructFacts& facts = shapes_.facts(id);
+    const ConstructFacts& facts = patterns_.facts(id);
     std::span<const ir::ValueId> body_params = kernel_.block(inst.blocks[0]).params;
     std::span<const ir::ValueId> continuing_params = kernel_.block(inst.blocks[1]).params;
     Value* entry_mask = code_.mask;
@@ -468,8 +468,8 @@ void ControlEmitter::EmitLoop(ir::InstId id) {
     // Copies, because nested constructs move the list.
     const Construct loop = code_.constructs.back();
     BasicBlock* header = code_.NewBlock("loop");
-    if (FullLoop full; FindFullLoop(id, full)) {
-        EmitFullLoop(full, loop, header);
+    if (UnmaskedLoop unmasked; FindUnmaskedLoop(id, unmasked)) {
+        EmitUnmaskedLoop(unmasked, loop, header);
     } else {
         code_.BranchTo(header);
     }

@@ -23,7 +23,7 @@ class ControlEmitter : FunctionPart {
                    AtomicEmitter& atomics,
                    SubgroupEmitter& subgroups,
                    SpillSlots& spills,
-                   const Regions& regions)
+                   const BarrierRegions& regions)
         : FunctionPart(code),
           memory_(memory),
           values_(values),
@@ -35,7 +35,7 @@ class ControlEmitter : FunctionPart {
 
     void EmitInstruction(ir::InstId id);
 
-    // --- emit_full.cpp ---
+    // --- emit_unmasked.cpp ---
     struct LaneTest {
         llvm::Value* all = nullptr;   // true only if the condition holds in every lane
         llvm::Value* some = nullptr;  // true exactly if it holds in one; both null if not cheap
@@ -47,7 +47,7 @@ class ControlEmitter : FunctionPart {
     // Whether any lane is outside, by scalar comparisons; null if they cannot tell.
     llvm::Value* AnyOutside(ir::ValueId condition);
     uint32_t CountInstructions(ir::BlockId block) const;
-    uint32_t SubgroupsWithWork(const Segment& segment) const;
+    uint32_t SubgroupsWithWork(const BarrierRegion& region) const;
 
   private:
     void EmitBlock(ir::BlockId block);
@@ -76,17 +76,21 @@ class ControlEmitter : FunctionPart {
     void AddLanes(llvm::AllocaInst* mask_slot);
     bool NeedsGuard(std::span<const ir::InstId> insts) const;
 
-    // --- emit_full.cpp ---
-    struct FullLoop {
+    // --- emit_unmasked.cpp ---
+    struct UnmaskedLoop {
         size_t test = 0;  // the instruction of the body that lanes may leave at
         bool stays_if = false;
     };
     llvm::Value* AllLanes(ir::ValueId condition);
     bool IsLeftOverTest(ir::ValueId condition) const;
     bool WorthAllLanes(const ir::Instruction& branch) const;
-    bool FindFullLoop(ir::InstId id, FullLoop& full) const;
-    void EmitFullExit(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
-    void EmitFullLoop(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
+    bool FindUnmaskedLoop(ir::InstId id, UnmaskedLoop& unmasked) const;
+    void EmitUnmaskedExit(const UnmaskedLoop& unmasked,
+                          const Construct& loop,
+                          llvm::BasicBlock* general);
+    void EmitUnmaskedLoop(const UnmaskedLoop& unmasked,
+                          const Construct& loop,
+                          llvm::BasicBlock* general);
     // What of the condition may divide lanes, and what beside it does not.
     std::vector<ir::ValueId> PartsOf(ir::ValueId condition) const;
     std::vector<ir::ValueId> EitherPartsOf(ir::ValueId condition) const;
@@ -101,7 +105,7 @@ class ControlEmitter : FunctionPart {
     AtomicEmitter& atomics_;
     SubgroupEmitter& subgroups_;
     SpillSlots& spills_;
-    const Regions& regions_;
+    const BarrierRegions& regions_;
 };
 
 }  // namespace fornax::kernel

@@ -101,7 +101,7 @@ Value* PrefetchCode::IndexValue(const IndexTerm& term, uint32_t& budget) {
     --budget;
     if (term.kind == IndexTerm::Kind::kSymbol) {
         const ir::ValueId id{term.symbol.number};
-        if (term.symbol.kind != IndexSymbol::Kind::kValue || !shapes_.shape(id).uniform()) {
+        if (term.symbol.kind != IndexSymbol::Kind::kValue || !patterns_.pattern(id).uniform()) {
             return nullptr;
         }
         Value* raw = values_.held(id).raw;

@@ -129,7 +129,7 @@ TEST(Fetch, TheNextWorkgroupsRow) {
         "%w:i32 = builtin workgroup_id_x\n"
         "%first:i32 = imul %w, %length\n";
     EXPECT_EQ(Fetches(RowKernel(row, "barrier\n")), Count(1, 0));
-    // One row for all, and no segment between which nothing is waited for.
+    // One row for all, and no region between which nothing is waited for.
     EXPECT_EQ(Fetches(RowKernel("%first:i32 = const 64\n", "barrier\n")), Count(0, 0));
     EXPECT_EQ(Fetches(RowKernel(row, "")), Count(0, 0));
 }

@@ -1,4 +1,4 @@
-// Products whose factors lie in workgroup memory, where subgroups share them: native code against
+// Products whose operands lie in workgroup memory, where subgroups share them: native code against
 // sums that are computed here.
 #include <gtest/gtest.h>
 #include <llvm/IR/Module.h>
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/half.h"
-#include "compiler/kernel/analysis/matrix_factors.h"
+#include "compiler/kernel/analysis/matrix_shared_operands.h"
 #include "compiler/kernel/codegen/matrix_vectors.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/codegen/test_targets.h"
@@ -34,7 +34,7 @@ struct Choice {
     bool bfloat = false;               // or f16
     bool columns = false;              // B lies column by column
     Writes writes = Writes::kNothing;  // to workgroup memory, between the barriers
-    uint32_t turns = 1;                // of a loop around it all, with matrices of its own each
+    uint32_t iterations = 1;           // of a loop around it all, with matrices of its own each
 };
 
 ir::Kernel SharedKernel(const Choice& choice) {
@@ -85,18 +85,18 @@ body {
                 ":i32 = const " + number(e * size / 16 * kLineBytes + e * size % 16 * 2) +
                 "\nstore_local 0, %n" + number(e) + ", %float0\n";
     }
-    const bool loop = choice.turns > 1;
+    const bool loop = choice.iterations > 1;
     if (loop) {
         text += "%bytes:i32 = const " + number(kSharedBytes) + "\n%all:i32 = const " +
-                number(choice.turns * kSharedBytes) +
-                "\nloop @0 (%turn:i32 = %zero) {\n%more:bool = ult %turn, %all\n"
+                number(choice.iterations * kSharedBytes) +
+                "\nloop @0 (%iteration:i32 = %zero) {\n%more:bool = ult %iteration, %all\n"
                 "if %more {\nyield\n} else {\nexit @0\n}\n";
     }
     for (uint32_t i = 0; i < kSharedBytes / (16 * size); ++i) {
         const std::string id = "c" + number(i);
         text += "%" + id + "_n:i32 = const " + number(i * 16 * size) + "\n%" + id +
                 "_at:i32 = iadd %word, %" + id + "_n\n%" + id + "_in:i32 = iadd %" + id + "_at, %" +
-                (loop ? "turn" : "zero") + "\n%" + id + ":i32 = load_buffer %in, %" + id +
+                (loop ? "iteration" : "zero") + "\n%" + id + ":i32 = load_buffer %in, %" + id +
                 "_in align(4)\nstore_shared %" + id + "_at, %" + id + " align(4)\n";
     }
     auto list = [&](const std::string& name, const char* of = nullptr) {
@@ -148,7 +148,7 @@ body {
     }
     if (loop) {
         text +=
-            "barrier\ncontinue @0\n} continuing () {\n%next:i32 = iadd %turn, %bytes\n"
+            "barrier\ncontinue @0\n} continuing () {\n%next:i32 = iadd %iteration, %bytes\n"
             "next %next\n}\n";
     }
     text +=
@@ -183,14 +183,14 @@ uint16_t Get(const std::vector<uint32_t>& words, uint32_t at_bytes) {
 
 uint32_t PackedPlaces(const ir::Kernel& kernel) {
     const std::vector<bool> level = FindWorkgroupLevel(kernel);
-    const ShapeAnalysis shapes(kernel, kernel.subgroup_size, level);
-    const Regions regions(kernel, shapes, level);
-    const MatrixFactors found =
-        FindMatrixFactors(kernel, regions, [](const ir::Instruction&, bool) { return 0u; });
-    for (const auto& [segment, in_segment] : found.segments) {
-        EXPECT_TRUE(in_segment.shared) << segment;
+    const LaneAnalysis patterns(kernel, kernel.subgroup_size, level);
+    const BarrierRegions regions(kernel, patterns, level);
+    const MatrixSharedOperands found =
+        FindMatrixSharedOperands(kernel, regions, [](const ir::Instruction&, bool) { return 0u; });
+    for (const auto& [region, in_region] : found.regions) {
+        EXPECT_TRUE(in_region.shared) << region;
     }
-    return found.max_places;
+    return found.max_panels;
 }
 
 // `special`: infinities and NaN among the numbers.
@@ -199,8 +199,8 @@ void Check(const Choice& choice, bool special, uint32_t packed = 4) {
                                     << ", columns " << choice.columns << ", writes "
                                     << static_cast<int>(choice.writes) << ", special " << special);
     std::mt19937 random(choice.size);
-    std::vector<uint32_t> in(choice.turns * kSharedBytes / 4);
-    for (uint32_t at = 0; at < choice.turns * kSharedBytes; at += 2) {
+    std::vector<uint32_t> in(choice.iterations * kSharedBytes / 4);
+    for (uint32_t at = 0; at < choice.iterations * kSharedBytes; at += 2) {
         // All products and sums of them are exact.
         float value = (static_cast<float>(random() % 63) - 31) / 8;
         if (special && random() % 60 == 0) {
@@ -228,7 +228,7 @@ void Check(const Choice& choice, bool special, uint32_t packed = 4) {
             const uint32_t row = i % kElements / 16;
             const uint32_t column = i % 16;
             float sum = 0;
-            for (uint32_t all_k = 0; all_k < 16 * choice.turns; ++all_k) {
+            for (uint32_t all_k = 0; all_k < 16 * choice.iterations; ++all_k) {
                 const uint32_t k = all_k % 16;
                 const uint32_t start = all_k / 16 * kSharedBytes;
                 const uint32_t b_line = choice.columns ? column : k;
@@ -251,7 +251,7 @@ void Check(const Choice& choice, bool special, uint32_t packed = 4) {
     }
 }
 
-TEST(EmitMatrixShared, FactorsOfSeveralSubgroups) {
+TEST(EmitMatrixShared, OperandsOfSeveralSubgroups) {
     for (const uint32_t size : {8u, 16u, 32u, 64u}) {
         for (const bool bfloat : {false, true}) {
             for (const bool columns : {false, true}) {
@@ -285,9 +285,9 @@ TEST(EmitMatrixShared, RowsOfBFloatsStayWhereTheyLie) {
 }
 
 // The loops of the products prefetch what the next iteration loads.
-TEST(EmitMatrixShared, NextTurnsTileIsFetchedByProducts) {
+TEST(EmitMatrixShared, NextIterationsTileIsPrefetchedByProducts) {
     for (const bool bfloat : {false, true}) {
-        const Choice choice = {.bfloat = bfloat, .turns = 3};
+        const Choice choice = {.bfloat = bfloat, .iterations = 3};
         Check(choice, /*special=*/false);
         const std::string text = EmittedText(choice);
         EXPECT_NE(text.find("call void @llvm.prefetch"), std::string::npos);
@@ -297,7 +297,7 @@ TEST(EmitMatrixShared, NextTurnsTileIsFetchedByProducts) {
 }
 
 // An iteration prefetches one line at most: the rest is left to the caller.
-TEST(EmitMatrixShared, ProductsAskForALineATurn) {
+TEST(EmitMatrixShared, ProductsPrefetchALineAnIteration) {
     llvm::LLVMContext context;
     llvm::Module module("test", context);
     module.addModuleFlag(llvm::Module::Override, kVectorBitsFlag, 512);
@@ -312,7 +312,7 @@ TEST(EmitMatrixShared, ProductsAskForALineATurn) {
 }
 
 // Then each subgroup has to look at the memory itself, but only at what may have changed.
-TEST(EmitMatrixShared, FactorsThatAreWrittenMeanwhile) {
+TEST(EmitMatrixShared, OperandsThatAreWrittenMeanwhile) {
     Check({.columns = true, .writes = Writes::kBehindAll}, false, 4);
     Check({.columns = true, .writes = Writes::kBothA}, false, 2);
     Check({.columns = true, .writes = Writes::kWhoKnowsWhere}, false, 0);

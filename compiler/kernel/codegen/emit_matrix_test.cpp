@@ -10,7 +10,7 @@
 #include <random>
 
 #include "base/half.h"
-#include "compiler/kernel/analysis/matrix_places.h"
+#include "compiler/kernel/analysis/matrix_accumulators.h"
 #include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
 #include "compiler/kernel/ir/matrix.h"
@@ -80,13 +80,13 @@ binding 1: storage_buffer set(0) binding(1) count(1) offset(16)
     return kernel.ok() ? std::move(*kernel) : ir::Kernel();
 }
 ir::Kernel MulAddKernel(uint32_t size,
-                        const char* factor,
+                        const char* operand,
                         const char* sum,
                         uint32_t bytes,
                         uint64_t flags) {
     return MatrixKernel(size,
-                        Load("a", factor, size, 0, bytes) +
-                            Load("b", factor, size, kElements * bytes, bytes) +
+                        Load("a", operand, size, 0, bytes) +
+                            Load("b", operand, size, kElements * bytes, bytes) +
                             Load("c", sum, size, kElements * bytes * 2, 4) + List("r", size, sum) +
                             " = matrix_muladd " + std::to_string(flags) + ", " + List("a", size) +
                             ", " + List("b", size) + ", " + List("c", size) + "\n",
@@ -113,10 +113,10 @@ template <typename Element>
 std::vector<uint32_t> Words(const std::vector<Element>& a,
                             const std::vector<Element>& b,
                             const std::vector<uint32_t>& c) {
-    std::vector<Element> factors = a;
-    factors.insert(factors.end(), b.begin(), b.end());
-    std::vector<uint32_t> words(factors.size() * sizeof(Element) / 4);
-    std::copy_n(reinterpret_cast<const uint8_t*>(factors.data()), words.size() * 4,
+    std::vector<Element> operands = a;
+    operands.insert(operands.end(), b.begin(), b.end());
+    std::vector<uint32_t> words(operands.size() * sizeof(Element) / 4);
+    std::copy_n(reinterpret_cast<const uint8_t*>(operands.data()), words.size() * 4,
                 reinterpret_cast<uint8_t*>(words.data()));
     words.insert(words.end(), c.begin(), c.end());
     return words;
@@ -240,11 +240,11 @@ TEST(EmitMatrix, DenormalsAreKeptWhereAsked) {
     }
 }
 
-// Four sums in private memory gain two products each, which share their factors; then one more.
-TEST(EmitMatrix, SumsThatShareFactors) {
+// Four sums in private memory gain two products each, which share their operands; then one more.
+TEST(EmitMatrix, AccumulatorsThatShareOperands) {
     std::mt19937 random(9);
-    constexpr uint32_t kFactors = 4;  // of A: (row, step); of B: (step, column)
-    std::vector<uint16_t> a(kFactors * kElements), b(kFactors * kElements);
+    constexpr uint32_t kOperands = 4;  // of A: (row, step); of B: (step, column)
+    std::vector<uint16_t> a(kOperands * kElements), b(kOperands * kElements);
     for (size_t i = 0; i < a.size(); ++i) {
         a[i] = FloatToHalf(static_cast<float>(random() % 9) - 4);
         b[i] = FloatToHalf(static_cast<float>(random() % 7) - 3);
@@ -253,10 +253,10 @@ TEST(EmitMatrix, SumsThatShareFactors) {
         const uint32_t size = 32;
         const uint32_t count = kElements / size;
         std::string body;
-        for (uint32_t i = 0; i < kFactors; ++i) {
-            body +=
-                Load("a" + std::to_string(i) + "_", "f16", size, i * kElements * 2, 2) +
-                Load("b" + std::to_string(i) + "_", "f16", size, (kFactors + i) * kElements * 2, 2);
+        for (uint32_t i = 0; i < kOperands; ++i) {
+            body += Load("a" + std::to_string(i) + "_", "f16", size, i * kElements * 2, 2) +
+                    Load("b" + std::to_string(i) + "_", "f16", size,
+                         (kOperands + i) * kElements * 2, 2);
         }
         for (uint32_t i = 0; i < 4 * count; ++i) {
             body += "%n" + std::to_string(i) + ":i32 = const " + std::to_string(i) + "\n";
@@ -297,7 +297,7 @@ TEST(EmitMatrix, SumsThatShareFactors) {
         }
         const ir::Kernel kernel =
             MatrixKernel(size, body, 4, "local 0: f32[" + std::to_string(4 * count) + "]\n");
-        EXPECT_EQ(FindMatrixPlaces(kernel).products.size(), 9u);
+        EXPECT_EQ(FindMatrixAccumulators(kernel).mmas.size(), 9u);
         ForEachCpu(kernel, {Words(a, b, {}), std::vector<uint32_t>(kElements, 7)},
                    [&](const Buffers& results) {
                        for (uint32_t i = 0; i < kElements; ++i) {
@@ -415,7 +415,7 @@ TEST(EmitMatrix, SumsInPrivateMemory) {
         const ir::Kernel kernel =
             MatrixKernel(size, body, 4, "local 0: f32[" + std::to_string(2 * count) + "]\n");
         const Buffers buffers = {Words(a, b, c), std::vector<uint32_t>(kElements, 7)};
-        EXPECT_EQ(FindMatrixPlaces(kernel).products.size(), 1u);
+        EXPECT_EQ(FindMatrixAccumulators(kernel).mmas.size(), 1u);
         ForEachCpu(kernel, buffers, [&](const Buffers& results) {
             for (uint32_t i = 0; i < kElements; ++i) {
                 ASSERT_EQ(std::bit_cast<float>(results[1][i]),
@@ -430,7 +430,7 @@ TEST(EmitMatrix, SumsInPrivateMemory) {
 }
 
 // Two chains of products, one between the other's, and a sum that is looked at before it grows.
-TEST(EmitMatrix, SumsThatGoFromProductToProduct) {
+TEST(EmitMatrix, AccumulatorsThatGoFromProductToProduct) {
     std::mt19937 random(12);
     std::vector<uint16_t> a(kElements), b(kElements);
     std::vector<uint32_t> c(kElements);
@@ -464,7 +464,7 @@ TEST(EmitMatrix, SumsThatGoFromProductToProduct) {
                     ", %t" + n + "\n";
         }
         const ir::Kernel kernel = MatrixKernel(size, body, 4);
-        EXPECT_EQ(FindMatrixPlaces(kernel).chains.size(), 5u);
+        EXPECT_EQ(FindMatrixAccumulators(kernel).chains.size(), 5u);
         ForEachCpu(kernel, {Words(a, b, c), std::vector<uint32_t>(kElements, 7)},
                    [&](const Buffers& results) {
                        for (uint32_t i = 0; i < kElements; ++i) {

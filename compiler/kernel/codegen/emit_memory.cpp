@@ -23,7 +23,7 @@ void AccessEmitter::EmitLoad(const ir::Instruction& inst,
     const size_t count = inst.results.size();
     const auto offsets = [&] { return values_.Vector(offset_id); };
     const AccessPlan plan =
-        PlanOf(region, *offset.shape, type, count, false, code_.mask != nullptr);
+        PlanOf(region, *offset.pattern, type, count, false, code_.mask != nullptr);
     const bool scalar = plan.method == AccessPlan::Method::kOneAddress;
     if (scalar) {
         values = memory_.LoadUniform(region, offset.scalar, type, count);
@@ -37,7 +37,7 @@ void AccessEmitter::EmitLoad(const ir::Instruction& inst,
     }
     for (size_t i = 0; i < inst.results.size(); ++i) {
         Value* value = memory_.FromMemory(values[i], ir_type);
-        if (scalar && !shapes_.shape(inst.results[i]).scalar()) {
+        if (scalar && !patterns_.pattern(inst.results[i]).scalar()) {
             value = code_.Splat(value);
         }
         values_.Set(inst.results[i], value);
@@ -53,7 +53,7 @@ void AccessEmitter::EmitStore(const MemoryRegion& region,
         memory_.CompilerFence();
     }
     const AccessPlan plan =
-        PlanOf(region, *offset.shape, memory_.MemoryType(kernel_.type(values[0])), values.size(),
+        PlanOf(region, *offset.pattern, memory_.MemoryType(kernel_.type(values[0])), values.size(),
                true, code_.mask != nullptr);
     if (plan.method == AccessPlan::Method::kOneAddress) {
         Values scalars;
@@ -196,7 +196,7 @@ bool AccessEmitter::HasRowsOnly(uint32_t local) {
         for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
             const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
             if ((inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal) &&
-                !shapes_.shape(inst.operands[0]).uniform()) {
+                !patterns_.pattern(inst.operands[0]).uniform()) {
                 rows_only_[inst.imm] = false;
             }
         }
@@ -221,7 +221,7 @@ void AccessEmitter::EmitLocal(const ir::Instruction& inst) {
     if (local_offsets_.empty()) {
         local_offsets_.resize(kernel_.locals.size(), UINT32_MAX);
     }
-    const bool per_subgroup = regions_.num_segments() > 1 && code_.subgroups > 1;
+    const bool per_subgroup = regions_.num_regions() > 1 && code_.subgroups > 1;
     const uint64_t bytes = (row * local.count + 63) & ~uint64_t{63};
     if (local_offsets_[local_index] == UINT32_MAX) {
         local_offsets_[local_index] =
@@ -259,10 +259,10 @@ void AccessEmitter::EmitLocal(const ir::Instruction& inst) {
         return builder_.CreateZExt(value, value->getType()->getWithNewType(type));
     };
     ir::ValueId index_id = inst.operands[0];
-    const Shape& index_shape = shapes_.shape(index_id);
+    const LanePattern& index_pattern = patterns_.pattern(index_id);
     llvm::Value* last = builder_.getInt32(local.count - 1);
-    const bool proven = index_shape.max < local.count && code_.invocations % code_.lanes == 0;
-    if (index_shape.uniform() || code_.lanes == 1) {
+    const bool proven = index_pattern.max < local.count && code_.invocations % code_.lanes == 0;
+    if (index_pattern.uniform() || code_.lanes == 1) {
         recorder_.Form(AccessForm::kRow, proven ? AccessCheck::kProven : AccessCheck::kScalar);
         Value* index = values_.Raw(index_id);
         Value* inside = nullptr;

@@ -29,7 +29,7 @@ class AccessEmitter : FunctionPart {
                   ValueCode& values,
                   MemoryRegions& memory_regions,
                   PrefetchCode& prefetch,
-                  const Regions& regions,
+                  const BarrierRegions& regions,
                   bool fetches_loads)
         : FunctionPart(code),
           memory_(memory),
@@ -57,7 +57,7 @@ class AccessEmitter : FunctionPart {
 
     // --- emit_plan.cpp ---
     AccessPlan PlanOf(const MemoryRegion& region,
-                      const Shape& offset,
+                      const LanePattern& offset,
                       llvm::Type* type,
                       size_t count,
                       bool is_store,
@@ -113,19 +113,19 @@ class AccessEmitter : FunctionPart {
                          llvm::ArrayRef<llvm::Value*> values);
     std::optional<SpeculatedPattern> SpeculatePattern(ir::ValueId offset);
     llvm::Value* PatternHolds(const MemoryRegion& region,
-                              SpeculatedPattern& pattern,
+                              SpeculatedPattern& speculated,
                               ir::ValueId offset,
                               uint64_t bytes,
                               bool is_store);
     void PlanPrefetches(const ir::Instruction& inst, MemoryRegion& region);
-    bool IsStreamed(const SpeculatedPattern& pattern, ir::ValueId offset, uint64_t bytes);
+    bool IsStreamed(const SpeculatedPattern& speculated, ir::ValueId offset, uint64_t bytes);
 
     MemoryCode& memory_;
     ValueCode& values_;
     MemoryRegions& memory_regions_;
     PrefetchCode& prefetch_;
     PackedValues packed_;
-    const Regions& regions_;
+    const BarrierRegions& regions_;
     const bool fetches_loads_;
     std::vector<uint32_t> local_offsets_;  // by local, in scratch
     std::vector<bool> rows_only_;          // by local

@@ -177,7 +177,7 @@ Value* PackedValues::MakePacked(std::span<const ir::ValueId> values,
     const ir::ValueId first = values[0];
     if (!IsOneComparison(values) &&
         std::ranges::all_of(values, [&](ir::ValueId value) { return value == first; })) {
-        if (shapes_.shape(first).uniform()) {
+        if (patterns_.pattern(first).uniform()) {
             return builder_.CreateVectorSplat(code_.lanes * count, values_.Scalar(first));
         }
         llvm::SmallVector<int, 256> pick;

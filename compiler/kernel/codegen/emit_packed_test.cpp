@@ -1,4 +1,4 @@
-// Runs of elements that stay in the order of memory, segments that only the first invocations work
+// Runs of elements that stay in the order of memory, regions that only the first invocations work
 // in, and loads that prefetch later lines.
 #include <gtest/gtest.h>
 
@@ -232,7 +232,7 @@ TEST(EmitPacked, WordsOfRunsShareShuffles) {
 }
 
 // A tree in workgroup memory, whose conditions are written in every way that is known.
-TEST(EmitSegments, FewInvocationsWork) {
+TEST(EmitRegions, FewInvocationsWork) {
     std::string body = R"(
     %lo:i32 = shl %lx, %two
     %v:i32 = load_buffer %in, %o align(4)

@@ -49,7 +49,7 @@ Value* GroupsInBounds(llvm::IRBuilder<>& builder,
 }  // namespace
 
 AccessPlan AccessEmitter::PlanOf(const MemoryRegion& region,
-                                 const Shape& offset,
+                                 const LanePattern& offset,
                                  llvm::Type* type,
                                  size_t count,
                                  bool is_store,
@@ -68,14 +68,14 @@ AccessPlan AccessEmitter::PlanOf(const MemoryRegion& region,
 // others.
 Value* AccessEmitter::RowsInBounds(const PlannedAccess& access, Value* first) {
     const auto& [region, offset, plan, offsets] = access;
-    const Shape& shape = *offset.shape;
+    const LanePattern& pattern = *offset.pattern;
     const LayoutRow& low = plan.layout.rows.front();
     const LayoutRow& high = plan.layout.rows.back();
     llvm::Type* i64 = builder_.getInt64Ty();
     Value* start = builder_.CreateZExt(first, i64);
-    Value* stride = values_.Raw(shape.stride);
+    Value* stride = values_.Raw(pattern.stride);
     const auto distance = static_cast<uint64_t>(high.multiple - low.multiple);
-    const uint64_t scale = std::max<uint64_t>(shape.narrow_scale, 1);
+    const uint64_t scale = std::max<uint64_t>(pattern.narrow_scale, 1);
     Value* last = builder_.CreateAdd(
         start,
         builder_.CreateMul(builder_.CreateZExt(stride, i64), builder_.getInt64(distance * scale)));
@@ -88,10 +88,10 @@ Value* AccessEmitter::RowsInBounds(const PlannedAccess& access, Value* first) {
                                               builder_.getInt64(uint64_t{1} << 32));
     }
     Value* inside = builder_.CreateICmpULE(end, size);
-    if (!is_narrow || shape.narrow_scale != 0) {
+    if (!is_narrow || pattern.narrow_scale != 0) {
         // Neither the first row nor the stride lets the sum overflow, nor a narrow multiple wrap.
         uint64_t longest = kMaxWideStride;
-        if (shape.narrow_scale != 0) {
+        if (pattern.narrow_scale != 0) {
             const auto farthest = std::max(std::abs(low.multiple), std::abs(high.multiple));
             const uint64_t greatest =
                 (uint64_t{1} << (stride->getType()->getIntegerBitWidth() - 1)) - 1;
@@ -130,7 +130,7 @@ Value* AccessEmitter::PlanHolds(const PlannedAccess& access, Value* first) {
     const auto& [region, offset, plan, offsets] = access;
     Value* holds = nullptr;
     if (plan.needs_inside) {
-        if (!offset.shape->groups.empty()) {
+        if (!offset.pattern->groups.empty()) {
             holds = GroupsInBounds(builder_, region, plan, offsets());
         } else if (plan.layout.rows.size() > 1) {
             holds = RowsInBounds(access, first);
@@ -204,7 +204,7 @@ bool AccessEmitter::LoadOverlapping(const PlannedAccess& access,
                                     llvm::Type* unit,
                                     Values& units) {
     const auto& [region, offset, plan, offsets] = access;
-    const std::vector<int64_t>& lanes = offset.shape->offsets;
+    const std::vector<int64_t>& lanes = offset.pattern->offsets;
     const int64_t apart = lanes[1] - lanes[0];
     if (plan.is_packed || plan.is_masked || plan.skipped_bytes != 0 || plan.unit_bytes != 4 ||
         unit->getPrimitiveSizeInBits() != 32 || apart <= 8 || apart % 4 != 0 ||
@@ -214,7 +214,7 @@ bool AccessEmitter::LoadOverlapping(const PlannedAccess& access,
     const auto count = static_cast<size_t>(apart / 4);
     MemoryRegion inside = region;
     inside.bounds = MemoryRegion::Bounds::kTrusted;
-    const AccessPlan part = PlanOf(inside, *offset.shape, unit, count, false, false);
+    const AccessPlan part = PlanOf(inside, *offset.pattern, unit, count, false, false);
     if (!part.is_packed || part.count != count || part.method == Method::kTransposed ||
         part.has_fallback() || part.layout.rows.size() != plan.layout.rows.size()) {
         return false;

@@ -1,4 +1,4 @@
-// Workgroup-level control flow and the segments between barriers. Segments run for one subgroup
+// Workgroup-level control flow and the regions between barriers. Regions run for one subgroup
 // after the other; what lives from one to another has a spill slot outside them.
 #include <algorithm>
 #include <cassert>
@@ -14,7 +14,7 @@ namespace fornax::kernel {
 using ir::Op;
 using llvm::BasicBlock;
 using llvm::Value;
-using Storage = Regions::Storage;
+using Storage = BarrierRegions::Storage;
 
 namespace {
 
@@ -31,8 +31,8 @@ void Emitter::EmitWorkgroupBlock(ir::BlockId block) {
             case Step::Kind::kHoisted:
                 accesses_.EmitPure(kernel_.inst(step.inst));
                 break;
-            case Step::Kind::kSegment:
-                EmitSegment(step.segment);
+            case Step::Kind::kRegion:
+                EmitRegion(step.region);
                 code_.epoch = 0;
                 break;
             case Step::Kind::kConstruct:
@@ -192,49 +192,49 @@ void Emitter::EmitWorkgroupTerminator(ir::InstId id) {
     }
 }
 
-void Emitter::EmitSegment(uint32_t index) {
-    const SegmentLayouts::Layout* layout = layouts_.Find(index);
+void Emitter::EmitRegion(uint32_t index) {
+    const RegionLaneMaps::Layout* layout = layouts_.Find(index);
     if (!layout) {
-        EmitSegmentLoop(index, nullptr);
+        EmitRegionLoop(index, nullptr);
         return;
     }
-    const ShapeAnalysis& own = shapes_.get();
+    const LaneAnalysis& own = patterns_.get();
     std::vector<HeldValue> held;
     for (ir::ValueId value : layout->recomputed) {
         held.push_back(values_.held(value));
     }
-    code_.UseShapes(*layout->shapes);
+    code_.UseLaneAnalysis(*layout->patterns);
     code_.own_map = false;
-    recorder_.BeginSegmentMap(index, *layout->shapes);
-    EmitSegmentLoop(index, layout);
-    recorder_.EndSegmentMap(own);
+    recorder_.BeginRegionMap(index, *layout->patterns);
+    EmitRegionLoop(index, layout);
+    recorder_.EndRegionMap(own);
     code_.own_map = true;
-    code_.UseShapes(own);
+    code_.UseLaneAnalysis(own);
     for (size_t i = 0; i < held.size(); ++i) {
         values_.Restore(layout->recomputed[i], held[i]);
     }
 }
 
-void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layout) {
+void Emitter::EmitRegionLoop(uint32_t index, const RegionLaneMaps::Layout* layout) {
     code_.epoch = index + 1;
-    const Segment& segment = regions_.segment(index);
-    code_.segment_end = code_.NewBlock("segment_end");
+    const BarrierRegion& region = regions_.region(index);
+    code_.region_end = code_.NewBlock("region_end");
     // The workgroup ends when no invocation is left: none would make the conditions of the branches
     // and loops that follow.
     llvm::AllocaInst* left = nullptr;
-    if (segment.returns && regions_.keeps_mask()) {
+    if (region.returns && regions_.keeps_mask()) {
         left = code_.NewAlloca(builder_.getIntNTy(code_.lanes), "left");
         builder_.CreateStore(llvm::Constant::getNullValue(left->getAllocatedType()), left);
     }
     if (code_.matrices) {
-        code_.matrices->BeginSegment(index);
+        code_.matrices->BeginRegion(index);
     }
     llvm::PHINode* counter = nullptr;
-    BasicBlock* start = code_.NewBlock("segment");
+    BasicBlock* start = code_.NewBlock("region");
     BasicBlock* before = builder_.GetInsertBlock();
     code_.BranchTo(start);
     builder_.SetInsertPoint(start);
-    const uint32_t subgroups = control_.SubgroupsWithWork(segment);
+    const uint32_t subgroups = control_.SubgroupsWithWork(region);
     if (subgroups == 1) {
         code_.subgroup = builder_.getInt32(0);
     } else {
@@ -248,7 +248,7 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
     if (code_.workgroups_in_vector) {
         llvm::SmallVector<int64_t, 64> workgroup_of;
         for (uint32_t lane = 0; lane < code_.lanes; ++lane) {
-            workgroup_of.push_back(lane / (code_.lanes / shapes_.map().workgroups));
+            workgroup_of.push_back(lane / (code_.lanes / patterns_.map().workgroups));
         }
         code_.mask =
             builder_.CreateICmpULT(code_.LaneConstants(builder_.getInt32Ty(), workgroup_of),
@@ -266,16 +266,16 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
     if (regions_.keeps_mask()) {
         Value* bits =
             builder_.CreateLoad(builder_.getIntNTy(code_.lanes), spills_.KeptMaskPointer());
-        BasicBlock* run = code_.NewBlock("segment_live");
+        BasicBlock* run = code_.NewBlock("region_live");
         builder_.CreateCondBr(
             builder_.CreateICmpNE(bits, llvm::ConstantInt::get(bits->getType(), 0)), run,
-            code_.segment_end);
+            code_.region_end);
         builder_.SetInsertPoint(run);
         code_.mask = code_.lanes == 1
                          ? nullptr
                          : builder_.CreateBitCast(bits, code_.VectorOf(builder_.getInt1Ty()));
     }
-    spills_.Begin(segment);
+    spills_.Begin(region);
     if (layout) {
         for (ir::ValueId value : layout->recomputed) {
             const ir::Instruction& inst = *kernel_.Definition(value);
@@ -288,18 +288,18 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
     if (prefetches_ && code_.own_map) {
         EmitPrefetches(index);
     }
-    if (code_.workgroups_in_vector && WorthCopying(segment.items)) {
+    if (code_.workgroups_in_vector && WorthCopying(region.items)) {
         // Rows of workgroups have one end, so nearly all vectors are full.
-        Value* together = builder_.getInt32(shapes_.map().workgroups);
-        EmitItemsUnmasked(segment.items,
+        Value* together = builder_.getInt32(patterns_.map().workgroups);
+        EmitItemsUnmasked(region.items,
                           builder_.CreateICmpEQ(code_.workgroups_in_vector, together));
     }
-    EmitItems(segment.items);
+    EmitItems(region.items);
     if (code_.matrices) {
-        code_.matrices->EndSegment();
+        code_.matrices->EndRegion();
     }
-    code_.BranchTo(code_.segment_end);
-    builder_.SetInsertPoint(code_.segment_end);
+    code_.BranchTo(code_.region_end);
+    builder_.SetInsertPoint(code_.region_end);
     if (left) {
         llvm::Type* type = left->getAllocatedType();
         builder_.CreateStore(
@@ -309,8 +309,8 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
     }
     if (counter) {
         Value* next = builder_.CreateAdd(counter, builder_.getInt32(1), "", true, true);
-        counter->addIncoming(next, code_.segment_end);
-        BasicBlock* after = code_.NewBlock("after_segment");
+        counter->addIncoming(next, code_.region_end);
+        BasicBlock* after = code_.NewBlock("after_region");
         builder_.CreateCondBr(builder_.CreateICmpULT(next, builder_.getInt32(subgroups)), start,
                               after);
         builder_.SetInsertPoint(after);
@@ -324,29 +324,29 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
         builder_.SetInsertPoint(live);
     }
     code_.mask = nullptr;
-    code_.segment_end = nullptr;
+    code_.region_end = nullptr;
 }
 
-void Emitter::EmitItems(std::span<const SegmentItem> items) {
+void Emitter::EmitItems(std::span<const RegionItem> items) {
     subgroups_.UnmaskMatrices(items);
     for (size_t i = 0; i < items.size() && !code_.Terminated(); ++i) {
-        if (code_.matrices && items[i].kind != SegmentItem::Kind::kInstruction) {
+        if (code_.matrices && items[i].kind != RegionItem::Kind::kInstruction) {
             code_.matrices->Flush();
         }
         const bool was_unmasked = !code_.mask;
         spills_.ImportUntil(items[i].imports_end);
         const bool tested = was_unmasked && EmitRestIfAllStay(items.subspan(i));
-        EmitSegmentItem(items[i]);
-        if (items[i].kind != SegmentItem::Kind::kInstruction || i + 1 == items.size() ||
+        EmitRegionItem(items[i]);
+        if (items[i].kind != RegionItem::Kind::kInstruction || i + 1 == items.size() ||
             code_.Terminated()) {
             continue;
         }
         const ir::Instruction& inst = kernel_.inst(items[i].inst);
-        if (inst.blocks.empty() || !shapes_.facts(items[i].inst).loses_lanes) {
+        if (inst.blocks.empty() || !patterns_.facts(items[i].inst).loses_lanes) {
             continue;
         }
-        // Lanes may be gone: skip the rest of the segment if none is left and it has work to skip.
-        std::span<const SegmentItem> rest = items.subspan(i + 1);
+        // Lanes may be gone: skip the rest of the region if none is left and it has work to skip.
+        std::span<const RegionItem> rest = items.subspan(i + 1);
         if (was_unmasked && !tested && inst.op == Op::kIf &&
             control_.IsOutsideTest(inst.operands[0]) && WorthCopying(rest)) {
             Value* bits = code_.MaskBits(code_.Mask());
@@ -354,7 +354,7 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
                                         bits, llvm::Constant::getAllOnesValue(bits->getType())));
         }
         BasicBlock* live = code_.NewBlock("rest");
-        code_.EmitMaybe(code_.Any(code_.Mask()), live, code_.segment_end, true);
+        code_.EmitMaybe(code_.Any(code_.Mask()), live, code_.region_end, true);
         builder_.SetInsertPoint(live);
     }
     if (code_.matrices && !code_.Terminated()) {
@@ -365,9 +365,9 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
 // For `if (position >= bound) return;` and what follows, also of several bounds: emits the latter
 // without masks where scalar comparisons say that every lane stays, and leaves the general form to
 // the caller.
-bool Emitter::EmitRestIfAllStay(std::span<const SegmentItem> items) {
+bool Emitter::EmitRestIfAllStay(std::span<const RegionItem> items) {
     const ir::Instruction& inst = kernel_.inst(items[0].inst);
-    if (items[0].kind != SegmentItem::Kind::kInstruction || inst.op != Op::kIf ||
+    if (items[0].kind != RegionItem::Kind::kInstruction || inst.op != Op::kIf ||
         !inst.results.empty() || !control_.IsOutsideTest(inst.operands[0]) ||
         !WorthCopying(items.subspan(1))) {
         return false;
@@ -389,24 +389,24 @@ bool Emitter::EmitRestIfAllStay(std::span<const SegmentItem> items) {
 
 // The items without masks where `all` says that every lane is there; what follows is for the
 // others.
-void Emitter::EmitItemsUnmasked(std::span<const SegmentItem> items, Value* all) {
+void Emitter::EmitItemsUnmasked(std::span<const RegionItem> items, Value* all) {
     spills_.ImportAll();  // for both forms
-    BasicBlock* full = code_.NewBlock("all_lanes");
+    BasicBlock* unmasked = code_.NewBlock("all_lanes");
     BasicBlock* some = code_.NewBlock("some_lanes");
-    code_.EmitMaybe(all, full, some, true);
-    builder_.SetInsertPoint(full);
+    code_.EmitMaybe(all, unmasked, some, true);
+    builder_.SetInsertPoint(unmasked);
     {
         const MaskScope unmasked(code_, nullptr);
         EmitItems(items);
-        code_.BranchTo(code_.segment_end);
+        code_.BranchTo(code_.region_end);
     }
     builder_.SetInsertPoint(some);
 }
 
-bool Emitter::WorthCopying(std::span<const SegmentItem> items) const {
+bool Emitter::WorthCopying(std::span<const RegionItem> items) const {
     uint32_t count = 0;
     bool has_loops = false;
-    for (const SegmentItem& item : items) {
+    for (const RegionItem& item : items) {
         ++count;
         has_loops |= ir::AnyInside(
             kernel_, item.inst, [](const ir::Instruction& inst) { return inst.op == Op::kLoop; });
@@ -419,20 +419,20 @@ bool Emitter::WorthCopying(std::span<const SegmentItem> items) const {
     return code_.lanes > 1 && count <= most;
 }
 
-void Emitter::EmitSegmentItem(const SegmentItem& item) {
+void Emitter::EmitRegionItem(const RegionItem& item) {
     const ir::Instruction& inst = kernel_.inst(item.inst);
     switch (item.kind) {
-        case SegmentItem::Kind::kInstruction:
+        case RegionItem::Kind::kInstruction:
             control_.EmitInstruction(item.inst);
             if (!code_.Terminated()) {
                 for (ir::ValueId result : inst.results) {
-                    spills_.KeepAcrossSegments(result);
+                    spills_.KeepAcrossRegions(result);
                 }
             }
             return;
-        case SegmentItem::Kind::kCondition: {
+        case RegionItem::Kind::kCondition: {
             // Uniform by the rules of the barrier that it governs: any active lane's value serves.
-            Value* value = shapes_.shape(inst.operands[0]).uniform()
+            Value* value = patterns_.pattern(inst.operands[0]).uniform()
                                ? values_.Raw(inst.operands[0])
                                : values_.FromFirstActive(inst.operands[0]);
             llvm::AllocaInst*& kept = conditions_[item.inst.index];
@@ -442,7 +442,7 @@ void Emitter::EmitSegmentItem(const SegmentItem& item) {
             builder_.CreateStore(value, kept);
             return;
         }
-        case SegmentItem::Kind::kTransfer:
+        case RegionItem::Kind::kTransfer:
             EmitTransfer(item.inst);
             return;
     }

@@ -9,10 +9,10 @@ namespace fornax::kernel {
 using ir::Op;
 using llvm::BasicBlock;
 using llvm::Value;
-using Storage = Regions::Storage;
+using Storage = BarrierRegions::Storage;
 
-void SpillSlots::Begin(const Segment& segment) {
-    segment_ = &segment;
+void SpillSlots::Begin(const BarrierRegion& region) {
+    region_ = &region;
     imported_ = 0;
 }
 
@@ -20,7 +20,7 @@ void SpillSlots::Begin(const Segment& segment) {
 // rather than in registers.
 void SpillSlots::ImportUntil(size_t end) {
     while (imported_ < end) {
-        Import(segment_->imports[imported_++]);
+        Import(region_->imports[imported_++]);
     }
 }
 
@@ -28,14 +28,14 @@ void SpillSlots::Import(ir::ValueId value) {
     if (values_.held(value).epoch == code_.epoch) {
         return;
     }
-    if (shapes_.shape(value).has_rows()) {
-        Import(shapes_.shape(value).stride);
+    if (patterns_.pattern(value).has_rows()) {
+        Import(patterns_.pattern(value).stride);
     }
     switch (regions_.storage(value)) {
         case Storage::kWorkgroup:
             return;
-        case Storage::kSegment:
-            assert(false && "a value of another segment has no spill slot");
+        case Storage::kRegion:
+            assert(false && "a value of another region has no spill slot");
             return;
         case Storage::kWorkgroupSlot:
         case Storage::kSubgroupSlot:
@@ -52,7 +52,7 @@ void SpillSlots::Import(ir::ValueId value) {
     }
 }
 
-void SpillSlots::KeepAcrossSegments(ir::ValueId value) {
+void SpillSlots::KeepAcrossRegions(ir::ValueId value) {
     Storage storage = regions_.storage(value);
     if (storage == Storage::kWorkgroupSlot || storage == Storage::kSubgroupSlot) {
         StoreSlot(value, values_.Raw(value));
@@ -101,7 +101,7 @@ void SpillSlots::ShareLoopSlots(const ir::Instruction& loop) {
     }
     auto may_share = [&](ir::ValueId value, ir::ValueId owner) {
         // A scalar may be a stride, whose uses are not all operands.
-        return !slot_owner_[value.index].valid() && shapes_.shape(value).varying() &&
+        return !slot_owner_[value.index].valid() && patterns_.pattern(value).varying() &&
                regions_.storage(value) == Storage::kSubgroupSlot &&
                regions_.storage(owner) == Storage::kSubgroupSlot &&
                values_.RawType(value) == values_.RawType(owner);
@@ -131,7 +131,7 @@ void SpillSlots::ShareLoopSlots(const ir::Instruction& loop) {
         }
         slot_owner_[param.index] = body[i];
         if (end.op != Op::kContinue || &kernel_.inst(end.target) != &loop ||
-            shapes_.facts(end.target).continue_sites != 1) {
+            patterns_.facts(end.target).continue_sites != 1) {
             continue;
         }
         const ir::ValueId made =

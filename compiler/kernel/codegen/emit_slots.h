@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "compiler/kernel/analysis/regions.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
 #include "compiler/kernel/codegen/emit_memory.h"
 
 namespace fornax::kernel {
@@ -14,7 +14,7 @@ class SpillSlots : FunctionPart {
     SpillSlots(FunctionCode& code,
                ValueCode& values,
                AccessEmitter& accesses,
-               const Regions& regions)
+               const BarrierRegions& regions)
         : FunctionPart(code),
           values_(values),
           accesses_(accesses),
@@ -23,11 +23,11 @@ class SpillSlots : FunctionPart {
           slot_owner_(code.kernel.num_values()) {}
 
     // Imports are those of this barrier region from here on.
-    void Begin(const Segment& segment);
+    void Begin(const BarrierRegion& region);
     void ImportUntil(size_t end);
-    void ImportAll() { ImportUntil(segment_->imports.size()); }
+    void ImportAll() { ImportUntil(region_->imports.size()); }
     void Import(ir::ValueId value);
-    void KeepAcrossSegments(ir::ValueId value);
+    void KeepAcrossRegions(ir::ValueId value);
     llvm::Value* LoadSlot(ir::ValueId value);
     void StoreSlot(ir::ValueId value, llvm::Value* raw);
     void ShareLoopSlots(const ir::Instruction& loop);
@@ -47,11 +47,11 @@ class SpillSlots : FunctionPart {
 
     ValueCode& values_;
     AccessEmitter& accesses_;
-    const Regions& regions_;
+    const BarrierRegions& regions_;
     std::vector<Slot> slots_;              // by value
     std::vector<ir::ValueId> slot_owner_;  // by value: whose slot it shares, invalid for its own
     Slot kept_mask_;
-    const Segment* segment_ = nullptr;
+    const BarrierRegion* region_ = nullptr;
     size_t imported_ = 0;  // of its imports
 };
 

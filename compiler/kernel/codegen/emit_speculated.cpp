@@ -1,8 +1,8 @@
-// Memory selection for offsets that shapes do not follow: index arithmetic with divisions by sizes
-// that are known at run time only, as in kernels for tensors of any rank and order, or with shifts
-// of sums whose low bits nobody knows, as in kernels for weights in blocks. Most of the time all of
-// that is divisible (analysis/lane_speculation.h). One test of all assumptions tells, and then the
-// access is that of a pattern; otherwise each lane goes by its own offset.
+// Memory selection for offsets that patterns do not follow: index arithmetic with divisions by
+// sizes that are known at run time only, as in kernels for tensors of any rank and order, or with
+// shifts of sums whose low bits nobody knows, as in kernels for weights in blocks. Most of the time
+// all of that is divisible (analysis/lane_speculation.h). One test of all assumptions tells, and
+// then the access is that of a pattern; otherwise each lane goes by its own offset.
 #include <algorithm>
 #include <utility>
 
@@ -17,27 +17,28 @@ using Bounds = MemoryRegion::Bounds;
 
 // A pattern that the lanes' offsets probably have.
 std::optional<SpeculatedPattern> AccessEmitter::SpeculatePattern(ir::ValueId offset) {
-    if (code_.compact || code_.lanes == 1 || shapes_.shape(offset).uniform()) {
+    if (code_.compact || code_.lanes == 1 || patterns_.pattern(offset).uniform()) {
         return {};
     }
-    SpeculatedPattern pattern{.lanes = LaneSpeculation(kernel_, shapes_.get())};
-    const Speculation* found = pattern.lanes.Of(offset);
+    SpeculatedPattern speculated{.lanes = LaneSpeculation(kernel_, patterns_.get())};
+    const Speculation* found = speculated.lanes.Of(offset);
     if (!found || (found->lanes.HasRows() && kernel_.type(offset) != ir::Type::kI32)) {
         return {};
     }
-    pattern.lowest = found->lanes.Lowest();
-    pattern.shape.kind = found->lanes.HasRows() ? Shape::Kind::kRows : Shape::Kind::kPattern;
-    pattern.shape.rows = found->lanes.rows;
+    speculated.lowest = found->lanes.Lowest();
+    speculated.pattern.kind =
+        found->lanes.HasRows() ? LanePattern::Kind::kRows : LanePattern::Kind::kOffsets;
+    speculated.pattern.rows = found->lanes.rows;
     for (int64_t lane : found->lanes.offsets) {
-        pattern.shape.offsets.push_back(lane - pattern.lowest);
+        speculated.pattern.offsets.push_back(lane - speculated.lowest);
     }
-    return pattern;
+    return speculated;
 }
 
 // The active lanes' offsets have the pattern, none wraps, and all of it lies inside, what lanes
 // touch that are not active included. `bytes`: what a lane touches.
 Value* AccessEmitter::PatternHolds(const MemoryRegion& region,
-                                   SpeculatedPattern& pattern,
+                                   SpeculatedPattern& speculated,
                                    ir::ValueId offset,
                                    uint64_t bytes,
                                    bool is_store) {
@@ -59,26 +60,27 @@ Value* AccessEmitter::PatternHolds(const MemoryRegion& region,
     const auto is_here = [&](ir::ValueId value) { return values_.IsHere(value); };
     const auto scalar = [&](ir::ValueId value) { return values_.Raw(value); };
     const auto vector = [&](ir::ValueId value) { return values_.Vector(value); };
-    AssumptionCheck check(kernel_, shapes_.get(), pattern.lanes, builder_,
+    AssumptionCheck check(kernel_, patterns_.get(), speculated.lanes, builder_,
                           {is_here, scalar, vector, all_active ? nullptr : code_.mask});
     Value* base = check.Base(offset);
-    pattern.stride = check.Stride(offset);
+    speculated.stride = check.Stride(offset);
     llvm::Type* type = base->getType();
-    pattern.base = builder_.CreateAdd(base, llvm::ConstantInt::getSigned(type, pattern.lowest));
+    speculated.base =
+        builder_.CreateAdd(base, llvm::ConstantInt::getSigned(type, speculated.lowest));
     Value* all = check.Holds();
     if (all_active) {
         all = builder_.CreateAnd(all, code_.AllActive());
     }
-    const int64_t farthest = *std::ranges::max_element(pattern.shape.offsets);
+    const int64_t farthest = *std::ranges::max_element(speculated.pattern.offsets);
     const uint64_t span = static_cast<uint64_t>(farthest) + bytes;
     const uint64_t highest = llvm::maxUIntN(type->getIntegerBitWidth()) - span;
-    if (pattern.stride) {
+    if (speculated.stride) {
         // The last row's end, in 64 bits.
-        const int64_t rows = *std::ranges::max_element(pattern.shape.rows);
+        const int64_t rows = *std::ranges::max_element(speculated.pattern.rows);
         llvm::Type* i64 = builder_.getInt64Ty();
-        Value* last = builder_.CreateMul(builder_.CreateZExt(pattern.stride, i64),
+        Value* last = builder_.CreateMul(builder_.CreateZExt(speculated.stride, i64),
                                          llvm::ConstantInt::getSigned(i64, rows));
-        last = builder_.CreateAdd(last, builder_.CreateZExt(pattern.base, i64));
+        last = builder_.CreateAdd(last, builder_.CreateZExt(speculated.base, i64));
         all = builder_.CreateAnd(all, builder_.CreateICmpULE(last, builder_.getInt64(highest)));
         if (inside) {
             all = builder_.CreateAnd(all, in_bounds(last, span));
@@ -86,26 +88,27 @@ Value* AccessEmitter::PatternHolds(const MemoryRegion& region,
         return all;
     }
     all = builder_.CreateAnd(
-        all, builder_.CreateICmpULE(pattern.base, llvm::ConstantInt::get(type, highest)));
+        all, builder_.CreateICmpULE(speculated.base, llvm::ConstantInt::get(type, highest)));
     if (inside) {
-        all = builder_.CreateAnd(all, in_bounds(pattern.base, span));
+        all = builder_.CreateAnd(all, in_bounds(speculated.base, span));
     }
     return all;
 }
 
 // Each workgroup loads what the one before did not, and its lanes take most of the bytes that they
 // span: rows of weights, for instance. A row may end before the processor has seen that it is one.
-bool AccessEmitter::IsStreamed(const SpeculatedPattern& pattern,
+bool AccessEmitter::IsStreamed(const SpeculatedPattern& speculated,
                                ir::ValueId offset,
                                uint64_t bytes) {
     const bool between_barriers =
         std::ranges::any_of(code_.constructs, [&](const Construct& around) {
             return around.workgroup_level && kernel_.inst(around.inst).op == ir::Op::kLoop;
         });
-    if (between_barriers || pattern.shape.has_rows() || !prefetch_.DiffersByWorkgroup(offset)) {
+    if (between_barriers || speculated.pattern.has_rows() ||
+        !prefetch_.DiffersByWorkgroup(offset)) {
         return false;
     }
-    std::vector<int64_t> firsts = pattern.shape.offsets;
+    std::vector<int64_t> firsts = speculated.pattern.offsets;
     std::ranges::sort(firsts);
     uint64_t taken = bytes;
     for (size_t i = 0; i + 1 < firsts.size(); ++i) {
@@ -122,16 +125,16 @@ bool AccessEmitter::LoadSpeculated(const MemoryRegion& region,
                                    size_t count,
                                    Values& results,
                                    Value*& packed) {
-    std::optional<SpeculatedPattern> pattern = SpeculatePattern(offset_id);
-    if (!pattern) {
+    std::optional<SpeculatedPattern> speculated = SpeculatePattern(offset_id);
+    if (!speculated) {
         return false;
     }
     const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * count;
     MemoryRegion inside = region;
     inside.bounds = Bounds::kTrusted;
-    const bool streamed = IsStreamed(*pattern, offset_id, bytes);
+    const bool streamed = IsStreamed(*speculated, offset_id, bytes);
     inside.prefetches |= streamed;
-    const AccessPlan plan = PlanOf(inside, pattern->shape, type, count, false, false);
+    const AccessPlan plan = PlanOf(inside, speculated->pattern, type, count, false, false);
     if (plan.by_lane() || plan.layout.num_runs > kMaxAssumedRuns) {
         return false;
     }
@@ -139,10 +142,10 @@ bool AccessEmitter::LoadSpeculated(const MemoryRegion& region,
         inside.prefetch_distance = prefetch_.WorkgroupDistance(offset_id);
     }
     const auto offsets = [&] { return values_.Vector(offset_id); };
-    recorder_.Speculation([&] { return pattern->lanes.Text(offset_id); });
-    Value* holds = PatternHolds(region, *pattern, offset_id, bytes, false);
+    recorder_.Speculation([&] { return speculated->lanes.Text(offset_id); });
+    Value* holds = PatternHolds(region, *speculated, offset_id, bytes, false);
     const Offset offset{
-        .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
+        .pattern = &speculated->pattern, .scalar = speculated->base, .stride = speculated->stride};
     results = memory_.PackedEitherWay(
         holds, "load_speculated",
         [&] {
@@ -157,22 +160,22 @@ bool AccessEmitter::StoreSpeculated(const MemoryRegion& region,
                                     ir::ValueId offset_id,
                                     llvm::ArrayRef<Value*> values) {
     llvm::Type* type = values[0]->getType()->getScalarType();
-    std::optional<SpeculatedPattern> pattern = SpeculatePattern(offset_id);
-    if (!pattern) {
+    std::optional<SpeculatedPattern> speculated = SpeculatePattern(offset_id);
+    if (!speculated) {
         return false;
     }
     MemoryRegion inside = region;
     inside.bounds = Bounds::kTrusted;
-    const AccessPlan plan = PlanOf(inside, pattern->shape, type, values.size(), true, false);
+    const AccessPlan plan = PlanOf(inside, speculated->pattern, type, values.size(), true, false);
     if (plan.by_lane() || !plan.layout.dense || plan.layout.num_runs > kMaxAssumedRuns) {
         return false;
     }
     const auto offsets = [&] { return values_.Vector(offset_id); };
-    recorder_.Speculation([&] { return pattern->lanes.Text(offset_id); });
-    Value* holds = PatternHolds(region, *pattern, offset_id,
+    recorder_.Speculation([&] { return speculated->lanes.Text(offset_id); });
+    Value* holds = PatternHolds(region, *speculated, offset_id,
                                 type->getPrimitiveSizeInBits() / 8 * values.size(), true);
     const Offset offset{
-        .shape = &pattern->shape, .scalar = pattern->base, .stride = pattern->stride};
+        .pattern = &speculated->pattern, .scalar = speculated->base, .stride = speculated->stride};
     memory_.EitherWay(
         holds, "store_speculated",
         [&] {

@@ -34,7 +34,7 @@ void SubgroupEmitter::EmitSubgroup(const ir::Instruction& inst) {
         case Op::kSubgroupBroadcastFirst: {
             ir::ValueId operand = inst.operands[0];
             values_.Set(inst.results[0],
-                        shapes_.shape(operand).uniform()
+                        patterns_.pattern(operand).uniform()
                             ? values_.Raw(operand)
                             : ExtractLane(values_.Vector(operand), code_.FirstActive()));
             return;
@@ -82,16 +82,16 @@ void SubgroupEmitter::UnmaskMatrices(std::span<const ir::InstId> insts) {
             code_.mask = nullptr;
             return;
         }
-        if (ir::HasProperty(inst.op, ir::kTerminator) || shapes_.facts(id).loses_lanes) {
+        if (ir::HasProperty(inst.op, ir::kTerminator) || patterns_.facts(id).loses_lanes) {
             return;
         }
     }
 }
 
-void SubgroupEmitter::UnmaskMatrices(std::span<const SegmentItem> items) {
+void SubgroupEmitter::UnmaskMatrices(std::span<const RegionItem> items) {
     llvm::SmallVector<ir::InstId, 32> insts;
-    for (const SegmentItem& item : items) {
-        if (item.kind != SegmentItem::Kind::kInstruction) {
+    for (const RegionItem& item : items) {
+        if (item.kind != RegionItem::Kind::kInstruction) {
             break;
         }
         insts.push_back(item.inst);
@@ -153,7 +153,7 @@ Value* SubgroupEmitter::Ballot(ir::ValueId condition) {
     if (code_.lanes == 1) {
         return builder_.CreateZExt(values_.Raw(condition), i64);
     }
-    if (shapes_.shape(condition).uniform()) {
+    if (patterns_.pattern(condition).uniform()) {
         Value* active = builder_.CreateZExt(code_.MaskBits(code_.Mask()), i64);
         return builder_.CreateSelect(values_.Raw(condition), active, builder_.getInt64(0));
     }
@@ -187,13 +187,13 @@ void SubgroupEmitter::EmitShuffle(const ir::Instruction& inst) {
     const ir::ValueId result = inst.results[0];
     const ir::ValueId value = inst.operands[0];
     const ir::ValueId index = inst.operands[1];
-    if (shapes_.shape(value).uniform() || code_.lanes == 1) {
-        values_.Set(result, shapes_.shape(result).scalar() ? values_.Raw(value)
-                                                           : code_.Splat(values_.Raw(value)));
+    if (patterns_.pattern(value).uniform() || code_.lanes == 1) {
+        values_.Set(result, patterns_.pattern(result).scalar() ? values_.Raw(value)
+                                                               : code_.Splat(values_.Raw(value)));
         return;
     }
     Value* last = builder_.getInt32(code_.lanes - 1);
-    if (shapes_.shape(index).uniform()) {
+    if (patterns_.pattern(index).uniform()) {
         values_.Set(result, ExtractLane(values_.Vector(value),
                                         builder_.CreateAnd(values_.Raw(index), last)));
         return;
@@ -282,7 +282,7 @@ Value* SubgroupEmitter::Combined(const ir::Instruction& inst, Value* values, Val
 void SubgroupEmitter::EmitGroup(const ir::Instruction& inst) {
     const ir::ValueId result = inst.results[0];
     Value* combined = Combined(inst, values_.Vector(inst.operands[0]), code_.mask);
-    if (!shapes_.shape(result).scalar() && !combined->getType()->isVectorTy()) {
+    if (!patterns_.pattern(result).scalar() && !combined->getType()->isVectorTy()) {
         combined = code_.Splat(combined);
     }
     values_.Set(result, combined);

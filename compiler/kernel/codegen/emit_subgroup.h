@@ -25,7 +25,7 @@ class SubgroupEmitter : FunctionPart {
 
     void EmitSubgroup(const ir::Instruction& inst);
     void UnmaskMatrices(std::span<const ir::InstId> insts);
-    void UnmaskMatrices(std::span<const SegmentItem> items);
+    void UnmaskMatrices(std::span<const RegionItem> items);
 
   private:
     void EmitMatrix(const ir::Instruction& inst);

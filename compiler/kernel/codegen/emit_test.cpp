@@ -1,4 +1,4 @@
-// Kernels from IR text, run natively at every width: shapes, memory selection, masks, loops and
+// Kernels from IR text, run natively at every width: patterns, memory selection, masks, loops and
 // barriers.
 #include <gtest/gtest.h>
 

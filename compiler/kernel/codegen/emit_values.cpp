@@ -11,7 +11,7 @@ using ir::BuiltinId;
 using ir::Op;
 using llvm::Value;
 
-ValueCode::ValueCode(FunctionCode& code, const Regions& regions)
+ValueCode::ValueCode(FunctionCode& code, const BarrierRegions& regions)
     : FunctionPart(code),
       regions_(regions),
       held_(code.kernel.num_values()),
@@ -28,7 +28,7 @@ ValueCode::ValueCode(FunctionCode& code, const Regions& regions)
 
 llvm::Type* ValueCode::RawType(ir::ValueId value) const {
     llvm::Type* scalar = ScalarType(code_.context, kernel_.type(value));
-    return shapes_.shape(value).scalar() ? scalar : code_.VectorOf(scalar);
+    return patterns_.pattern(value).scalar() ? scalar : code_.VectorOf(scalar);
 }
 
 void ValueCode::Set(ir::ValueId value, Value* raw) {
@@ -59,7 +59,7 @@ Value* ValueCode::Raw(ir::ValueId value) {
 }
 
 Value* ValueCode::Scalar(ir::ValueId value) {
-    if (shapes_.shape(value).uniform() || code_.lanes == 1) {
+    if (patterns_.pattern(value).uniform() || code_.lanes == 1) {
         return Raw(value);
     }
     // Only dead code uses a varying value where a uniform one is expected.
@@ -68,63 +68,63 @@ Value* ValueCode::Scalar(ir::ValueId value) {
 
 namespace {
 
-// Multiples of a shape's stride as numbers of its type. `multiples`: a constant or lanes' ones, of
-// the stride's type, beside as many strides.
+// Multiples of a pattern's stride as numbers of its type. `multiples`: a constant or lanes' ones,
+// of the stride's type, beside as many strides.
 Value* RowOffsets(llvm::IRBuilder<>& builder,
-                  const Shape& shape,
+                  const LanePattern& pattern,
                   Value* multiples,
                   Value* strides,
                   llvm::Type* type) {
     Value* offsets = builder.CreateMul(strides, multiples);
-    if (shape.narrow_scale == 0) {
+    if (pattern.narrow_scale == 0) {
         return offsets;
     }
     return builder.CreateMul(builder.CreateSExt(offsets, type),
-                             llvm::ConstantInt::get(type, shape.narrow_scale));
+                             llvm::ConstantInt::get(type, pattern.narrow_scale));
 }
 
 }  // namespace
 
 Value* ValueCode::RowOffset(const Offset& offset, const LayoutRow& row, llvm::Type* type) {
-    const Shape& shape = *offset.shape;
-    Value* stride = offset.stride ? offset.stride : Raw(shape.stride);
-    if (!shape.groups.empty()) {
+    const LanePattern& pattern = *offset.pattern;
+    Value* stride = offset.stride ? offset.stride : Raw(pattern.stride);
+    if (!pattern.groups.empty()) {
         stride = builder_.CreateExtractElement(stride, row.lane);
     }
-    return RowOffsets(builder_, shape,
+    return RowOffsets(builder_, pattern,
                       llvm::ConstantInt::getSigned(stride->getType(), row.multiple), stride, type);
 }
 
 Value* ValueCode::Vector(ir::ValueId value) {
-    const Shape& shape = shapes_.shape(value);
+    const LanePattern& pattern = patterns_.pattern(value);
     Value* raw = Raw(value);
-    if (shape.varying() || code_.lanes == 1) {
+    if (pattern.varying() || code_.lanes == 1) {
         return raw;
     }
     Value* vector = code_.Splat(raw);
-    if (shape.has_rows()) {
-        Value* strides = Vector(shape.stride);
+    if (pattern.has_rows()) {
+        Value* strides = Vector(pattern.stride);
         llvm::Type* scalar = strides->getType()->getScalarType();
-        Value* rows = RowOffsets(builder_, shape, code_.LaneConstants(scalar, shape.rows), strides,
-                                 vector->getType());
+        Value* rows = RowOffsets(builder_, pattern, code_.LaneConstants(scalar, pattern.rows),
+                                 strides, vector->getType());
         vector = builder_.CreateAdd(vector, rows);
     }
-    if (!shape.uniform()) {
-        vector = builder_.CreateAdd(vector, code_.LaneConstants(raw->getType(), shape.offsets));
+    if (!pattern.uniform()) {
+        vector = builder_.CreateAdd(vector, code_.LaneConstants(raw->getType(), pattern.offsets));
     }
     return vector;
 }
 
 Value* ValueCode::Convert(ir::ValueId from, ir::ValueId into) {
-    const Shape& shape = shapes_.shape(into);
-    if (!shape.scalar()) {
+    const LanePattern& pattern = patterns_.pattern(into);
+    if (!pattern.scalar()) {
         return Vector(from);
     }
-    return shapes_.shape(from).scalar() ? Raw(from) : Scalar(from);
+    return patterns_.pattern(from).scalar() ? Raw(from) : Scalar(from);
 }
 
 Value* ValueCode::FromFirstActive(ir::ValueId value) {
-    if (shapes_.shape(value).uniform() || code_.lanes == 1) {
+    if (patterns_.pattern(value).uniform() || code_.lanes == 1) {
         return Raw(value);
     }
     return builder_.CreateExtractElement(Vector(value), code_.FirstActive());
@@ -136,7 +136,7 @@ Value* ValueCode::LocalIdBase(uint32_t dimension) {
         return builder_.getInt32(0);
     }
     const auto& size = kernel_.workgroup_size;
-    if (const uint32_t tile = shapes_.map().tile_width; tile != 0) {
+    if (const uint32_t tile = patterns_.map().tile_width; tile != 0) {
         const uint32_t across = size[0] / tile;
         const uint32_t height = code_.lanes / tile;
         const uint32_t down = size[1] / height;
@@ -186,12 +186,12 @@ Value* ValueCode::LocalIdVector(uint32_t dimension) {
 }
 
 Value* ValueCode::EmitBuiltin(BuiltinId builtin, ir::ValueId result) {
-    const Shape& shape = shapes_.shape(result);
-    if (shape.scalar() && shape.base_zeros >= 64) {
+    const LanePattern& pattern = patterns_.pattern(result);
+    if (pattern.scalar() && pattern.base_zeros >= 64) {
         return builder_.getInt32(0);  // known even where there is no current subgroup
     }
     auto local_id = [&](uint32_t dimension) {
-        return shape.scalar() ? LocalIdBase(dimension) : LocalIdVector(dimension);
+        return pattern.scalar() ? LocalIdBase(dimension) : LocalIdVector(dimension);
     };
     switch (builtin) {
         case BuiltinId::kWorkgroupIdX:
@@ -211,7 +211,7 @@ Value* ValueCode::EmitBuiltin(BuiltinId builtin, ir::ValueId result) {
         case BuiltinId::kLocalIdZ:
             return local_id(2);
         case BuiltinId::kLocalIndex: {
-            if (code_.subgroups == 1 || shapes_.map().tile_width == 0) {
+            if (code_.subgroups == 1 || patterns_.map().tile_width == 0) {
                 return code_.subgroups == 1 ? builder_.getInt32(0) : code_.lane_base;
             }
             const auto& size = kernel_.workgroup_size;
@@ -258,7 +258,7 @@ void ValueCode::FindFusable() {
 
 // A product with several uses, all of them sums: fused into each, where LLVM would keep it apart.
 Value* ValueCode::EmitFused(const ir::Instruction& inst, bool scalar) {
-    // A factor from outside of the segment may have another form under its map.
+    // A factor from outside of the region may have another form under its map.
     if (!code_.own_map || (inst.op != Op::kFAdd && inst.op != Op::kFSub) ||
         (inst.flags & ir::kNoContraction) != 0 || inst.operands[0] == inst.operands[1]) {
         return nullptr;
@@ -289,7 +289,7 @@ Value* ValueCode::EmitFused(const ir::Instruction& inst, bool scalar) {
     return builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {a->getType()}, {a, b, other});
 }
 
-// What it is made of is there, or comes late itself: both belong to this segment.
+// What it is made of is there, or comes late itself: both belong to this region.
 Value* ValueCode::EmitLate(ir::ValueId value) {
     const auto found = late_.find(value.index);
     if (found != late_.end()) {
@@ -314,23 +314,24 @@ Value* ValueCode::EmitLate(ir::ValueId value) {
 bool ValueCode::DividesByInverse(const ir::Instruction& inst) const {
     return (inst.op == Op::kUDiv || inst.op == Op::kURem) && code_.lanes > 1 && !code_.compact &&
            kernel_.type(inst.results[0]) == ir::Type::kI32 && !kernel_.IsConst(inst.operands[1]) &&
-           shapes_.shape(inst.operands[1]).workgroup && !shapes_.shape(inst.operands[0]).workgroup;
+           patterns_.pattern(inst.operands[1]).workgroup &&
+           !patterns_.pattern(inst.operands[0]).workgroup;
 }
 
 void ValueCode::EmitLaneRange(const ir::Instruction& inst) {
     const ir::ValueId of = inst.operands[0];
-    const Shape& shape = shapes_.shape(of);
+    const LanePattern& pattern = patterns_.pattern(of);
     Value* low = Scalar(of);
     llvm::Type* type = low->getType();
     llvm::Constant* span = llvm::ConstantInt::get(type, 0);
-    if (shape.pattern()) {
+    if (pattern.constant_offsets()) {
         const auto [lowest, highest] =
-            std::minmax_element(shape.offsets.begin(), shape.offsets.end());
+            std::minmax_element(pattern.offsets.begin(), pattern.offsets.end());
         low = builder_.CreateAdd(Raw(of), llvm::ConstantInt::getSigned(type, *lowest));
         // Offsets wrap with the type, so those of 64 bits may lie anywhere.
         const auto distance = static_cast<uint64_t>(*highest) - static_cast<uint64_t>(*lowest);
         span = llvm::ConstantInt::get(type, distance);
-    } else if (!shape.uniform() && code_.lanes > 1) {
+    } else if (!pattern.uniform() && code_.lanes > 1) {
         span = llvm::Constant::getAllOnesValue(type);
     }
     Set(inst.results[0], low);
@@ -344,7 +345,7 @@ void ValueCode::EmitOperation(const ir::Instruction& inst) {
             ir::Type type = kernel_.type(result);
             uint32_t bits = ir::BitWidth(type);
             llvm::Constant* constant = llvm::ConstantInt::get(
-                code_.context, llvm::APInt(bits, inst.imm & shape_rules::TypeMax(bits)));
+                code_.context, llvm::APInt(bits, inst.imm & lane_patterns::TypeMax(bits)));
             llvm::Type* scalar = ScalarType(code_.context, type);
             if (ir::IsFloat(type)) {
                 constant = llvm::ConstantExpr::getBitCast(constant, scalar);
@@ -364,10 +365,10 @@ void ValueCode::EmitOperation(const ir::Instruction& inst) {
         default:
             break;
     }
-    const Shape& shape = shapes_.shape(inst.results[0]);
-    const bool scalar = shape.scalar();
+    const LanePattern& pattern = patterns_.pattern(inst.results[0]);
+    const bool scalar = pattern.scalar();
     if (!code_.compact && address_only_[inst.results[0].index] && !scalar && code_.lanes > 1 &&
-        regions_.storage(inst.results[0]) == Regions::Storage::kSegment) {
+        regions_.storage(inst.results[0]) == BarrierRegions::Storage::kRegion) {
         Set(inst.results[0], nullptr);
         held_[inst.results[0].index].late = true;
         return;
@@ -375,14 +376,14 @@ void ValueCode::EmitOperation(const ir::Instruction& inst) {
     llvm::SmallVector<Value*, 4> operands;
     bool lanes_differ = false;
     for (ir::ValueId operand : inst.operands) {
-        lanes_differ |= !shapes_.shape(operand).uniform();
-        if (scalar && shapes_.shape(operand).varying()) {
-            continue;  // the stride of a sum (shape_rules::AddGroups), not a part of its base
+        lanes_differ |= !patterns_.pattern(operand).uniform();
+        if (scalar && patterns_.pattern(operand).varying()) {
+            continue;  // the stride of a sum (lane_patterns::AddGroups), not a part of its base
         }
         operands.push_back(scalar ? Raw(operand) : Vector(operand));
     }
     if (scalar && lanes_differ && (inst.op == Op::kOr || inst.op == Op::kXor)) {
-        // The shape rules proved the operands' bits disjoint; bases and lane offsets add.
+        // The pattern rules proved the operands' bits disjoint; bases and lane offsets add.
         Set(inst.results[0], builder_.CreateAdd(operands[0], operands[1]));
         return;
     }
@@ -421,8 +422,8 @@ void ValueCode::EmitOperation(const ir::Instruction& inst) {
 
 Offset ValueCode::OffsetOf(ir::ValueId value) {
     Offset offset;
-    offset.shape = &shapes_.shape(value);
-    if (offset.shape->scalar() || code_.lanes == 1) {
+    offset.pattern = &patterns_.pattern(value);
+    if (offset.pattern->scalar() || code_.lanes == 1) {
         offset.scalar = Raw(value);
     }
     return offset;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/kernel/analysis/address_values.h"
-#include "compiler/kernel/analysis/regions.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
 #include "compiler/kernel/codegen/function_code.h"
 #include "compiler/kernel/codegen/memory_region.h"
 
@@ -30,7 +30,7 @@ struct HeldValue {
 
 class ValueCode : FunctionPart {
   public:
-    ValueCode(FunctionCode& code, const Regions& regions);
+    ValueCode(FunctionCode& code, const BarrierRegions& regions);
 
     llvm::Type* RawType(ir::ValueId value) const;  // of the form in which the value is held
     llvm::Value* Raw(ir::ValueId value);           // scalar or base if scalar-held, else vector
@@ -64,7 +64,7 @@ class ValueCode : FunctionPart {
     llvm::Value* LocalIdBase(uint32_t dimension);
     llvm::Value* LocalIdVector(uint32_t dimension);
 
-    const Regions& regions_;
+    const BarrierRegions& regions_;
     std::vector<HeldValue> held_;  // by value
     std::vector<uint32_t> uses_;   // by value
     // By value: a product that all its uses may fuse with an addition.

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "compiler/kernel/analysis/regions.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
 #include "compiler/kernel/codegen/emit_control.h"
 #include "compiler/kernel/codegen/prefetch_plan.h"
-#include "compiler/kernel/codegen/segment_layouts.h"
+#include "compiler/kernel/codegen/region_lane_maps.h"
 
 namespace fornax::kernel {
 
@@ -19,9 +19,9 @@ class Emitter {
   public:
     // `prefetches`: null if nothing is fetched ahead. `fetches_loads`: see AccessEmitter.
     Emitter(const ir::Kernel& kernel,
-            const ShapeAnalysis& shapes,
-            const Regions& regions,
-            const SegmentLayouts& layouts,
+            const LaneAnalysis& patterns,
+            const BarrierRegions& regions,
+            const RegionLaneMaps& layouts,
             const PrefetchPlan* prefetches,
             bool fetches_loads,
             ExplainRecorder& recorder,
@@ -40,27 +40,27 @@ class Emitter {
     void EmitWorkgroupBlock(ir::BlockId block);
     void EmitWorkgroupConstruct(ir::InstId id);
     void EmitWorkgroupTerminator(ir::InstId id);
-    void EmitSegment(uint32_t index);
-    void EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layout);
-    void EmitItems(std::span<const SegmentItem> items);
-    bool EmitRestIfAllStay(std::span<const SegmentItem> items);
-    void EmitItemsUnmasked(std::span<const SegmentItem> items, llvm::Value* all);
-    bool WorthCopying(std::span<const SegmentItem> items) const;
-    void EmitSegmentItem(const SegmentItem& item);
+    void EmitRegion(uint32_t index);
+    void EmitRegionLoop(uint32_t index, const RegionLaneMaps::Layout* layout);
+    void EmitItems(std::span<const RegionItem> items);
+    bool EmitRestIfAllStay(std::span<const RegionItem> items);
+    void EmitItemsUnmasked(std::span<const RegionItem> items, llvm::Value* all);
+    bool WorthCopying(std::span<const RegionItem> items) const;
+    void EmitRegionItem(const RegionItem& item);
     void EmitTransfer(ir::InstId id);
     void TransferTargets(ir::InstId id, std::span<const ir::ValueId>& into);
     Construct& PushWorkgroupConstruct(ir::InstId id);
 
     // --- emit_prefetch.cpp ---
-    void EmitPrefetches(uint32_t segment);
+    void EmitPrefetches(uint32_t region);
 
     const ir::Kernel& kernel_;
-    const Regions& regions_;
-    const SegmentLayouts& layouts_;
+    const BarrierRegions& regions_;
+    const RegionLaneMaps& layouts_;
     const PrefetchPlan* prefetches_;
     FunctionCode code_;
     llvm::IRBuilder<>& builder_ = code_.builder;
-    CurrentShapes& shapes_ = code_.shapes;
+    CurrentLaneAnalysis& patterns_ = code_.patterns;
     ExplainRecorder& recorder_ = code_.recorder;
     MemoryCode memory_;
     ValueCode values_;

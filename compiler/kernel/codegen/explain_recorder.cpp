@@ -8,7 +8,7 @@
 namespace fornax::kernel {
 
 using ir::Op;
-using Storage = Regions::Storage;
+using Storage = BarrierRegions::Storage;
 
 namespace {
 
@@ -25,7 +25,7 @@ const char* StorageName(Storage storage) {
             return "one for the workgroup";
         case Storage::kSubgroupSlot:
             return "memory of each vector";
-        case Storage::kSegment:
+        case Storage::kRegion:
         case Storage::kWorkgroup:
             break;
     }
@@ -44,23 +44,23 @@ uint32_t CountInstructions(const ir::Kernel& kernel, ir::InstId id) {
 
 }  // namespace
 
-std::string DescribeShape(const Shape& shape) {
-    if (shape.uniform()) {
-        return shape.workgroup ? "uniform in the workgroup" : "uniform";
+std::string DescribePattern(const LanePattern& pattern) {
+    if (pattern.uniform()) {
+        return pattern.workgroup ? "uniform in the workgroup" : "uniform";
     }
-    if (!shape.groups.empty()) {
-        const std::set<uint8_t> groups(shape.groups.begin(), shape.groups.end());
-        return std::string(shape.varying() ? "varying, " : "base + offsets, ") +
+    if (!pattern.groups.empty()) {
+        const std::set<uint8_t> groups(pattern.groups.begin(), pattern.groups.end());
+        return std::string(pattern.varying() ? "varying, " : "base + offsets, ") +
                std::to_string(groups.size()) + " groups of lanes with a value each";
     }
-    if (shape.has_rows()) {
-        const std::set<int64_t> rows(shape.rows.begin(), shape.rows.end());
+    if (pattern.has_rows()) {
+        const std::set<int64_t> rows(pattern.rows.begin(), pattern.rows.end());
         return "base + " + std::to_string(rows.size()) + " rows at a run-time stride";
     }
-    if (!shape.pattern()) {
+    if (!pattern.constant_offsets()) {
         return "varying";
     }
-    const std::vector<int64_t>& offsets = shape.offsets;
+    const std::vector<int64_t>& offsets = pattern.offsets;
     const int64_t step = offsets.size() > 1 ? offsets[1] - offsets[0] : 0;
     bool linear = true;
     for (size_t i = 1; i < offsets.size(); ++i) {
@@ -85,29 +85,29 @@ void ExplainRecorder::Begin() {
     }
     record_->name = kernel_.name;
     record_->subgroup_size = kernel_.subgroup_size;
-    record_->lanes = shapes_->lanes();
-    record_->tile_width = shapes_->map().tile_width;
-    record_->workgroups = shapes_->map().workgroups;
+    record_->lanes = patterns_->lanes();
+    record_->tile_width = patterns_->map().tile_width;
+    record_->workgroups = patterns_->map().workgroups;
     record_->vectors = (invocations * record_->workgroups + record_->lanes - 1) / record_->lanes;
     record_->shared_bytes = kernel_.shared_bytes;
     // A value of more lanes than a register has takes several.
     record_->vector_registers = record_->vector_bits >= 512 ? 32 : 16;
-    record_->live_values = EstimatePressure(kernel_, *shapes_).live_values *
+    record_->live_values = EstimatePressure(kernel_, *patterns_).live_values *
                            std::max(1u, record_->lanes * 32 / std::max(32u, record_->vector_bits));
-    for (uint32_t i = 0; i < regions_.num_segments(); ++i) {
-        const Segment& segment = regions_.segment(i);
-        SegmentRecord& out = record_->segments.emplace_back();
+    for (uint32_t i = 0; i < regions_.num_regions(); ++i) {
+        const BarrierRegion& region = regions_.region(i);
+        RegionRecord& out = record_->regions.emplace_back();
         out.lanes = record_->lanes;
-        for (const SegmentItem& item : segment.items) {
+        for (const RegionItem& item : region.items) {
             out.instructions += CountInstructions(kernel_, item.inst);
         }
         out.imports = static_cast<uint32_t>(
-            std::set<ir::ValueId>(segment.imports.begin(), segment.imports.end()).size());
+            std::set<ir::ValueId>(region.imports.begin(), region.imports.end()).size());
     }
     for (uint32_t i = 0; i < kernel_.num_values(); ++i) {
         const ir::ValueId value{i};
         const Storage storage = regions_.storage(value);
-        if (storage == Storage::kSegment || storage == Storage::kWorkgroup) {
+        if (storage == Storage::kRegion || storage == Storage::kWorkgroup) {
             continue;
         }
         const ir::Instruction* definition = kernel_.Definition(value);
@@ -119,12 +119,12 @@ void ExplainRecorder::Begin() {
     }
 }
 
-void ExplainRecorder::BeginSegmentMap(uint32_t segment, const ShapeAnalysis& shapes) {
-    shapes_ = &shapes;
+void ExplainRecorder::BeginRegionMap(uint32_t region, const LaneAnalysis& patterns) {
+    patterns_ = &patterns;
     if (!record_) {
         return;
     }
-    record_->segments[segment].lanes = shapes.lanes();
+    record_->regions[region].lanes = patterns.lanes();
 }
 
 std::string ExplainRecorder::Memory(const ir::Instruction& inst) const {
@@ -156,16 +156,16 @@ std::string ExplainRecorder::Memory(const ir::Instruction& inst) const {
 
 void ExplainRecorder::Enter(ir::InstId id, uint32_t epoch, bool masked, bool workgroup_level) {
     const ir::Instruction& inst = kernel_.inst(id);
-    const uint32_t segment = epoch == 0 ? 0 : epoch - 1;
+    const uint32_t region = epoch == 0 ? 0 : epoch - 1;
     current_ = id;
-    segment_ = segment;
+    region_ = region;
     if (ir::HasProperty(inst.op, ir::kRegions)) {
         if (inst.op != Op::kScope) {
-            BeginConstruct(id, segment, workgroup_level);
+            BeginConstruct(id, region, workgroup_level);
         }
     } else if (ir::HasProperty(inst.op, ir::kReadsMemory | ir::kWritesMemory) &&
                !ir::HasProperty(inst.op, ir::kConvergent)) {
-        BeginAccess(inst, segment, masked);
+        BeginAccess(inst, region, masked);
     }
 }
 
@@ -176,7 +176,7 @@ void ExplainRecorder::Leave(ir::InstId id) {
     in_access_ = false;
 }
 
-void ExplainRecorder::BeginAccess(const ir::Instruction& inst, uint32_t segment, bool masked) {
+void ExplainRecorder::BeginAccess(const ir::Instruction& inst, uint32_t region, bool masked) {
     in_access_ = true;
     AccessRecord& access = record_->accesses.emplace_back();
     access.place.word = inst.origin;
@@ -195,10 +195,10 @@ void ExplainRecorder::BeginAccess(const ir::Instruction& inst, uint32_t segment,
         }
     }
     if (offset < inst.operands.size()) {
-        access.shape = DescribeShape(shapes_->shape(inst.operands[offset]));
+        access.pattern = DescribePattern(patterns_->pattern(inst.operands[offset]));
     }
     access.masked = masked;
-    access.segment = segment;
+    access.region = region;
     access.loop = loops_.empty() ? 0 : loops_.back();
     access.depth = static_cast<uint32_t>(loops_.size());
 }
@@ -237,7 +237,7 @@ void ExplainRecorder::BeginMatrixCommands() {
     }
     MatrixRecord& matrix = record_->matrix.emplace_back();
     matrix.place.word = kernel_.inst(current_).origin;
-    matrix.segment = segment_;
+    matrix.region = region_;
     matrix.loop = loops_.empty() ? 0 : loops_.back();
     matrix.depth = static_cast<uint32_t>(loops_.size());
 }
@@ -254,14 +254,14 @@ void ExplainRecorder::MatrixTiles() {
     }
 }
 
-void ExplainRecorder::BeginConstruct(ir::InstId id, uint32_t segment, bool workgroup_level) {
+void ExplainRecorder::BeginConstruct(ir::InstId id, uint32_t region, bool workgroup_level) {
     const ir::Instruction& inst = kernel_.inst(id);
     ConstructRecord construct;
     construct.place.word = inst.origin;
     construct.kind = ir::InfoOf(inst.op).text;
     construct.workgroup = workgroup_level;
-    construct.divergent = shapes_->facts(id).divergent;
-    construct.segment = segment;
+    construct.divergent = patterns_->facts(id).divergent;
+    construct.region = region;
     construct.loop = loops_.empty() ? 0 : loops_.back();
     construct.depth = static_cast<uint32_t>(loops_.size());
     record_->constructs.push_back(std::move(construct));

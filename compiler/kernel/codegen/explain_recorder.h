@@ -10,8 +10,8 @@
 #include <string>
 
 #include "compiler/kernel/access/access_plan.h"
-#include "compiler/kernel/analysis/regions.h"
-#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
+#include "compiler/kernel/analysis/lane_patterns.h"
 #include "compiler/kernel/explain/explain.h"
 
 namespace fornax::kernel {
@@ -20,19 +20,19 @@ class ExplainRecorder {
   public:
     // `record` may be null.
     ExplainRecorder(const ir::Kernel& kernel,
-                    const ShapeAnalysis& shapes,
-                    const Regions& regions,
+                    const LaneAnalysis& patterns,
+                    const BarrierRegions& regions,
                     KernelExplanation* record)
-        : kernel_(kernel), shapes_(&shapes), regions_(regions), record_(record) {}
+        : kernel_(kernel), patterns_(&patterns), regions_(regions), record_(record) {}
 
     bool enabled() const { return record_ != nullptr; }
 
-    // The kernel as a whole: its segments and what lives across them.
+    // The kernel as a whole: its regions and what lives across them.
     void Begin();
 
-    // What is emitted between them is a segment with a lane map of its own.
-    void BeginSegmentMap(uint32_t segment, const ShapeAnalysis& shapes);
-    void EndSegmentMap(const ShapeAnalysis& shapes) { shapes_ = &shapes; }
+    // What is emitted between them is a region with a lane map of its own.
+    void BeginRegionMap(uint32_t region, const LaneAnalysis& patterns);
+    void EndRegionMap(const LaneAnalysis& patterns) { patterns_ = &patterns; }
 
     // What the current access became. `runs`: vector accesses of kRuns.
     void Form(AccessForm form, AccessCheck check, uint32_t runs = 0);
@@ -47,7 +47,7 @@ class ExplainRecorder {
     void MatrixTiles();  // the host's tiles carry them out
 
     // The emission of one instruction, while it lives. `epoch` is the emitter's: 0 outside of
-    // segments, else the segment + 1.
+    // regions, else the region + 1.
     class Scope {
       public:
         Scope(ExplainRecorder& recorder,
@@ -76,21 +76,21 @@ class ExplainRecorder {
   private:
     void Enter(ir::InstId id, uint32_t epoch, bool masked, bool workgroup_level);
     void Leave(ir::InstId id);
-    void BeginAccess(const ir::Instruction& inst, uint32_t segment, bool masked);
-    void BeginConstruct(ir::InstId id, uint32_t segment, bool workgroup_level);
+    void BeginAccess(const ir::Instruction& inst, uint32_t region, bool masked);
+    void BeginConstruct(ir::InstId id, uint32_t region, bool workgroup_level);
     std::string Memory(const ir::Instruction& inst) const;
 
     const ir::Kernel& kernel_;
-    const ShapeAnalysis* shapes_;
-    const Regions& regions_;
+    const LaneAnalysis* patterns_;
+    const BarrierRegions& regions_;
     KernelExplanation* record_;
     ir::InstId current_;
-    uint32_t segment_ = 0;         // of it
+    uint32_t region_ = 0;          // of it
     bool in_access_ = false;       // the last of `accesses` is open
     std::vector<uint32_t> loops_;  // around the current point: 1 + index of their records
 };
 
 // "lane * 4 + base", "4 of 16 lanes differ", ... for a person.
-std::string DescribeShape(const Shape& shape);
+std::string DescribePattern(const LanePattern& pattern);
 
 }  // namespace fornax::kernel

@@ -18,20 +18,20 @@ uint32_t Invocations(const ir::Kernel& kernel) {
 }  // namespace
 
 FunctionCode::FunctionCode(const ir::Kernel& kernel,
-                           const ShapeAnalysis& shapes,
+                           const LaneAnalysis& patterns,
                            ExplainRecorder& recorder,
                            const EmitOptions& options,
                            llvm::Module& module)
     : kernel(kernel),
-      shapes(shapes),
+      patterns(patterns),
       recorder(recorder),
       module(module),
       context(module.getContext()),
       builder(context),
       vector_bits(options.vector_bits),
       compact(options.compact),
-      invocations(Invocations(kernel) * shapes.map().workgroups),
-      lanes(shapes.lanes()),
+      invocations(Invocations(kernel) * patterns.map().workgroups),
+      lanes(patterns.lanes()),
       subgroups((invocations + lanes - 1) / lanes) {
     // Fused multiply-add wherever the shader does not forbid it.
     llvm::FastMathFlags flags;
@@ -39,8 +39,8 @@ FunctionCode::FunctionCode(const ir::Kernel& kernel,
     builder.setFastMathFlags(flags);
 }
 
-void FunctionCode::UseShapes(const ShapeAnalysis& used) {
-    shapes = CurrentShapes(used);
+void FunctionCode::UseLaneAnalysis(const LaneAnalysis& used) {
+    patterns = CurrentLaneAnalysis(used);
     lanes = used.lanes();
     subgroups = (invocations + lanes - 1) / lanes;
 }

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/kernel/codegen/current_shapes.h"
+#include "compiler/kernel/codegen/current_lane_analysis.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
 #include "compiler/kernel/codegen/region_counters.h"
@@ -56,14 +56,14 @@ struct FunctionCode {
     static constexpr uint64_t kMaxScratchBytes = 64u << 20;
 
     FunctionCode(const ir::Kernel& kernel,
-                 const ShapeAnalysis& shapes,
+                 const LaneAnalysis& patterns,
                  ExplainRecorder& recorder,
                  const EmitOptions& options,
                  llvm::Module& module);
     FunctionCode(const FunctionCode&) = delete;
     FunctionCode& operator=(const FunctionCode&) = delete;
 
-    void UseShapes(const ShapeAnalysis& used);
+    void UseLaneAnalysis(const LaneAnalysis& used);
 
     llvm::AllocaInst* NewAlloca(llvm::Type* type, const char* name);
     // Anything is in it from here on: PromoteSlots looks no further back.
@@ -92,7 +92,7 @@ struct FunctionCode {
 
     // --- what is emitted, for what ---
     const ir::Kernel& kernel;
-    CurrentShapes shapes;
+    CurrentLaneAnalysis patterns;
     ExplainRecorder& recorder;
     llvm::Module& module;
     llvm::LLVMContext& context;
@@ -102,7 +102,7 @@ struct FunctionCode {
     const uint32_t invocations;
     uint32_t lanes;       // of the current lane map
     uint32_t subgroups;   // vectors a workgroup
-    bool own_map = true;  // it is the kernel's, not one of a segment
+    bool own_map = true;  // it is the kernel's, not one of a region
 
     // --- the function ---
     llvm::Function* function = nullptr;
@@ -126,12 +126,12 @@ struct FunctionCode {
     std::map<std::pair<std::string, uint32_t>, SharedCode> shared_code;  // by name and lanes
 
     // --- the current point ---
-    uint32_t epoch = 0;                           // 0 at workgroup level, else segment + 1
+    uint32_t epoch = 0;                           // 0 at workgroup level, else region + 1
     llvm::Value* subgroup = nullptr;              // i32
     llvm::Value* lane_base = nullptr;             // i32: subgroup * lanes
     llvm::Value* mask = nullptr;                  // null: every lane is active
     llvm::Value* workgroups_in_vector = nullptr;  // null: one
-    llvm::BasicBlock* segment_end = nullptr;
+    llvm::BasicBlock* region_end = nullptr;
     std::vector<Construct> constructs;  // around it, the innermost last
 };
 
@@ -147,7 +147,7 @@ class FunctionPart {
 
     FunctionCode& code_;
     const ir::Kernel& kernel_ = code_.kernel;
-    CurrentShapes& shapes_ = code_.shapes;
+    CurrentLaneAnalysis& patterns_ = code_.patterns;
     llvm::IRBuilder<>& builder_ = code_.builder;
     ExplainRecorder& recorder_ = code_.recorder;
 };

@@ -1,13 +1,13 @@
 // The pass pipeline of jit.h.
 #include "compiler/kernel/codegen/jit.h"
 
+#include "compiler/kernel/codegen/baseline_constants.h"
+#include "compiler/kernel/codegen/baseline_split.h"
 #include "compiler/kernel/codegen/casts_before_shuffles.h"
 #include "compiler/kernel/codegen/cheap_floats.h"
 #include "compiler/kernel/codegen/contract.h"
 #include "compiler/kernel/codegen/iteration_tables.h"
 #include "compiler/kernel/codegen/promote_slots.h"
-#include "compiler/kernel/codegen/quick_constants.h"
-#include "compiler/kernel/codegen/quick_split.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/codegen/version_loops.h"
 
@@ -141,7 +141,7 @@ class SplitPass : public llvm::PassInfoMixin<SplitPass> {
 
 Status OptimizeModule(llvm::Module& module,
                       llvm::TargetMachine& machine,
-                      CodeQuality quality,
+                      CodeTier tier,
                       unsigned lanes) {
     // LLVM crashes or miscompiles what it does not expect, so this is checked in every build.
     std::string errors;
@@ -171,7 +171,7 @@ Status OptimizeModule(llvm::Module& module,
 
     llvm::FunctionPassManager passes;
     passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-    if (quality == CodeQuality::kQuick) {
+    if (tier == CodeTier::kBaseline) {
         passes.addPass(
             SplitPass(lanes, static_cast<unsigned>(FlagOf(module, kVectorBitsFlag) / 32)));
         // Pays for itself: what it removes need not be selected.
@@ -205,7 +205,7 @@ Status OptimizeModule(llvm::Module& module,
     if (!machine.getTargetFeatureString().contains("+avx512fp16")) {
         HideHalfMinima(module);
     }
-    if (quality == CodeQuality::kQuick) {
+    if (tier == CodeTier::kBaseline) {
         LoadVectorConstants(module);
     }
     return OkStatus();

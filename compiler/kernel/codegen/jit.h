@@ -10,7 +10,7 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include "base/result.h"
-#include "compiler/kernel/interface/quality.h"
+#include "compiler/kernel/interface/code_tier.h"
 
 namespace fornax::kernel {
 
@@ -19,7 +19,7 @@ namespace fornax::kernel {
 // the kernel's vectors; 0 if it has none.
 Status OptimizeModule(llvm::Module& module,
                       llvm::TargetMachine& machine,
-                      CodeQuality quality = CodeQuality::kFull,
+                      CodeTier tier = CodeTier::kOptimized,
                       unsigned lanes = 0);
 
 // The module's object file. Consumes the module's function bodies. kInternal if the backend reports

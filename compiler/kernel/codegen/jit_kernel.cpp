@@ -18,8 +18,8 @@ namespace {
 // LLVM's time grows faster than its input. Above this number of LLVM instructions, or of basic
 // blocks of a function, code is made by the quick, linear code generator (about 20 us an
 // instruction); what comes before it takes some 10 s at most.
-constexpr unsigned kQuickInstructions = 100'000;
-constexpr size_t kQuickBlocks = 6000;
+constexpr unsigned kMaxOptimizedInstructions = 100'000;
+constexpr size_t kMaxOptimizedBlocks = 6000;
 // Above this number, which takes some 20 s, no code is made.
 constexpr unsigned kMaxInstructions = 1'000'000;
 
@@ -36,13 +36,13 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
                                                                 const TargetInfo& target,
                                                                 llvm::TargetMachine& machine,
                                                                 const StageSink& sink,
-                                                                CodeQuality quality,
+                                                                CodeTier tier,
                                                                 uint32_t force_lanes,
                                                                 KernelExplanation* explain) {
     StageClock clock(explain);
     FORNAX_RETURN_IF_ERROR(CheckPureOps(kernel));
     std::unique_ptr<PreparedKernel> prepared(new PreparedKernel);
-    prepared->quality_ = quality;
+    prepared->tier_ = tier;
     prepared->context_.setDiscardValueNames(!sink);
     prepared->module_ = std::make_unique<llvm::Module>(kernel.name, prepared->context_);
     llvm::Module& module = *prepared->module_;
@@ -50,8 +50,8 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
     EmitOptions options;
     options.vector_bits = target.vector_bits;
     options.force_lanes = force_lanes;
-    options.prefetch = quality == CodeQuality::kFull;
-    options.compact = quality == CodeQuality::kQuick;
+    options.prefetch = tier == CodeTier::kOptimized;
+    options.compact = tier == CodeTier::kBaseline;
     options.explain = explain;
     FORNAX_ASSIGN_OR_RETURN(EmittedKernel emitted,
                             EmitKernel(kernel, options, kKernelSymbol, module));
@@ -71,7 +71,7 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
     if (sink) {
         sink("llvm", TextOf(module));
     }
-    FORNAX_RETURN_IF_ERROR(OptimizeModule(module, machine, quality, emitted.lanes));
+    FORNAX_RETURN_IF_ERROR(OptimizeModule(module, machine, tier, emitted.lanes));
     prepared->instructions_ = module.getInstructionCount();
     clock.End("LLVM passes");
     if (sink) {
@@ -89,11 +89,11 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
 }
 
 llvm::CodeGenOptLevel PreparedKernel::Level() const {
-    const bool quick = quality_ == CodeQuality::kQuick || instructions_ > kQuickInstructions ||
-                       std::ranges::any_of(*module_, [](const llvm::Function& function) {
-                           return function.size() > kQuickBlocks;
-                       });
-    return quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default;
+    const bool fast = tier_ == CodeTier::kBaseline || instructions_ > kMaxOptimizedInstructions ||
+                      std::ranges::any_of(*module_, [](const llvm::Function& function) {
+                          return function.size() > kMaxOptimizedBlocks;
+                      });
+    return fast ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default;
 }
 
 Result<std::vector<uint8_t>> PreparedKernel::Generate(llvm::TargetMachine& machine) {
@@ -109,10 +109,10 @@ Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
                                      const StageSink& sink,
                                      uint32_t force_lanes,
                                      KernelExplanation* explain,
-                                     CodeQuality quality) {
+                                     CodeTier tier) {
     FORNAX_ASSIGN_OR_RETURN(
         std::unique_ptr<PreparedKernel> prepared,
-        PreparedKernel::Prepare(kernel, target, machine, sink, quality, force_lanes, explain));
+        PreparedKernel::Prepare(kernel, target, machine, sink, tier, force_lanes, explain));
     StageClock clock(explain);
     NativeKernel native;
     native.lanes = prepared->lanes();

@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "compiler/kernel/codegen/jit_loader.h"
-#include "compiler/kernel/interface/quality.h"
+#include "compiler/kernel/interface/code_tier.h"
 #include "compiler/kernel/interface/target_info.h"
 #include "compiler/kernel/ir/kernel.h"
 
@@ -36,7 +36,7 @@ class PreparedKernel {
                                                            const TargetInfo& target,
                                                            llvm::TargetMachine& machine,
                                                            const StageSink& sink,
-                                                           CodeQuality quality,
+                                                           CodeTier tier,
                                                            uint32_t force_lanes = 0,
                                                            KernelExplanation* explain = nullptr);
 
@@ -55,7 +55,7 @@ class PreparedKernel {
 
     llvm::LLVMContext context_;
     std::unique_ptr<llvm::Module> module_;
-    CodeQuality quality_ = CodeQuality::kFull;
+    CodeTier tier_ = CodeTier::kOptimized;
     uint32_t lanes_ = 0;
     uint32_t scratch_bytes_ = 0;
     uint32_t instructions_ = 0;
@@ -74,6 +74,6 @@ Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
                                      const StageSink& sink,
                                      uint32_t force_lanes = 0,
                                      KernelExplanation* explain = nullptr,
-                                     CodeQuality quality = CodeQuality::kFull);
+                                     CodeTier tier = CodeTier::kOptimized);
 
 }  // namespace fornax::kernel

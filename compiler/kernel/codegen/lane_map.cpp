@@ -77,8 +77,8 @@ class Chooser {
   private:
     // While the live values fit three quarters of the registers.
     uint32_t MostLanes(const LaneMap& map) {
-        const ShapeAnalysis shapes(kernel_, map, level_);
-        const RegisterPressure pressure = EstimatePressure(kernel_, shapes);
+        const LaneAnalysis patterns(kernel_, map, level_);
+        const RegisterPressure pressure = EstimatePressure(kernel_, patterns);
         divergent_loop_ = pressure.divergent_loop;
         const uint32_t registers = options_.vector_bits >= 512 ? 32 : 16;
         const uint32_t budget = registers * 3 / 4;
@@ -131,7 +131,7 @@ class Chooser {
     }
 
     double Cost(const LaneMap& map) const {
-        return EstimateMemoryCost(kernel_, ShapeAnalysis(kernel_, map, level_),
+        return EstimateMemoryCost(kernel_, LaneAnalysis(kernel_, map, level_),
                                   options_.vector_bits / 8);
     }
 

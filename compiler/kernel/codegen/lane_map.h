@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/analysis/lane_patterns.h"
 #include "compiler/kernel/codegen/emit.h"
 
 namespace fornax::kernel {

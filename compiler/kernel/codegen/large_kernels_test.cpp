@@ -116,13 +116,13 @@ void Run(const NativeKernel& native, std::vector<uint32_t>& values) {
                                                                               1);
 }
 
-Result<NativeKernel> Compile(const ir::Kernel& kernel, CodeQuality quality) {
+Result<NativeKernel> Compile(const ir::Kernel& kernel, CodeTier tier) {
     const TargetInfo& target = TestTargets()[0];
     auto machine = CreateTargetMachine(target, llvm::CodeGenOptLevel::Default);
     if (!machine.ok()) {
         return machine.error();
     }
-    return CompileToNative(kernel, target, **machine, {}, 0, nullptr, quality);
+    return CompileToNative(kernel, target, **machine, {}, 0, nullptr, tier);
 }
 
 // Compiles the kernel in both qualities and runs it on `start + lane * step`.
@@ -133,12 +133,13 @@ void Check(const ir::Kernel& kernel,
            const std::function<uint32_t(uint32_t)>& expected) {
     const Status verified = ir::Verify(kernel);
     ASSERT_TRUE(verified.ok()) << verified.error().message;
-    for (CodeQuality quality : {CodeQuality::kQuick, CodeQuality::kFull}) {
+    for (CodeTier tier : {CodeTier::kBaseline, CodeTier::kOptimized}) {
         const double before = CpuSeconds();
-        const Result<NativeKernel> native = Compile(kernel, quality);
+        const Result<NativeKernel> native = Compile(kernel, tier);
         const double seconds = CpuSeconds() - before;
         ASSERT_TRUE(native.ok()) << native.error().message;
-        EXPECT_LT(seconds, limit_seconds) << (quality == CodeQuality::kQuick ? "quick" : "full");
+        EXPECT_LT(seconds, limit_seconds)
+            << (tier == CodeTier::kBaseline ? "baseline" : "optimized");
         std::vector<uint32_t> values(kLanes), wanted(kLanes);
         for (uint32_t lane = 0; lane < kLanes; ++lane) {
             values[lane] = start + lane * step;
@@ -240,7 +241,7 @@ TEST(LargeKernels, VeryLongOnesAreCompiledQuickly) {
 
 TEST(LargeKernels, TooLongOnesAreRefused) {
     LargeKernel k;
-    const Result<NativeKernel> native = Compile(FillLine(k, 1'100'000), CodeQuality::kFull);
+    const Result<NativeKernel> native = Compile(FillLine(k, 1'100'000), CodeTier::kOptimized);
     ASSERT_FALSE(native.ok());
     EXPECT_EQ(native.error().code, ErrorCode::kUnsupported);
     EXPECT_THAT(native.error().message, HasSubstr("1000000"));

@@ -18,30 +18,30 @@ using llvm::Value;
 
 namespace {
 
-// Factors that are kept as the functions take them: a column and a row of four. With twice as many
+// Operands that are kept as the functions take them: a column and a row of four. With twice as many
 // they leave the first cache before they are used: 144 instead of 161 GFLOP/s in ggml's f16
 // product.
-constexpr size_t kSlots = hal::kMatrixFactorRegisters;
+constexpr size_t kSlots = hal::kMatrixOperandRegisters;
 constexpr size_t kMaxWaiting = 64;
 
-// Product::place: a slot of a chain.
+// Mma::location: a slot of a chain.
 constexpr uint64_t kChains = UINT64_MAX;
 
-// MatrixEmitter::Made::how: this, or how a factor was packed.
+// MatrixEmitter::Made::how: this, or how an operand was packed.
 constexpr uint32_t kTransposed = UINT32_MAX;
 
-uint32_t HowPacked(FactorForm form, bool is_b) {
+uint32_t HowPacked(OperandForm form, bool is_b) {
     return static_cast<uint32_t>(form) * 2 + (is_b ? 1 : 0);
 }
 
-MatrixKind KindOf(const ir::Kernel& kernel, const ir::Instruction& product) {
-    return {ir::MatrixFormatOf(kernel, product), product.imm};
+MatrixKind KindOf(const ir::Kernel& kernel, const ir::Instruction& mma) {
+    return {ir::MatrixFormatOf(kernel, mma), mma.imm};
 }
 
 }  // namespace
 
 MatrixEmitter::MatrixEmitter(const ir::Kernel& kernel,
-                             const Regions* regions,
+                             const BarrierRegions* regions,
                              llvm::IRBuilder<>& builder,
                              llvm::BasicBlock& entry,
                              Value* shared,
@@ -50,7 +50,7 @@ MatrixEmitter::MatrixEmitter(const ir::Kernel& kernel,
       b_(builder),
       entry_(entry),
       unit_(builder, entry, recorder),
-      places_(FindMatrixPlaces(kernel)),
+      accumulators_(FindMatrixAccumulators(kernel)),
       views_(FindMatrixViews(kernel)),
       shared_(shared) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
@@ -62,30 +62,32 @@ MatrixEmitter::MatrixEmitter(const ir::Kernel& kernel,
     if (!regions) {
         return;
     }
-    factors_ = FindMatrixFactors(kernel, *regions, [&](const ir::Instruction& product, bool is_b) {
-        return static_cast<uint32_t>(unit_.FormOf(KindOf(kernel, product), is_b));
-    });
-    if (factors_.max_places == 0) {
+    shared_operands_ =
+        FindMatrixSharedOperands(kernel, *regions, [&](const ir::Instruction& mma, bool is_b) {
+            return static_cast<uint32_t>(unit_.FormOf(KindOf(kernel, mma), is_b));
+        });
+    if (shared_operands_.max_panels == 0) {
         return;
     }
-    for (const MatrixFactors::Factor& factor : factors_.factors) {
-        if (static_cast<FactorForm>(factor.form) == FactorForm::kFloats) {
+    for (const MatrixSharedOperands::Operand& operand : shared_operands_.operands) {
+        if (static_cast<OperandForm>(operand.form) == OperandForm::kFloats) {
             continue;  // taken where it lies
         }
-        packed_bytes_ = std::max(packed_bytes_, FactorBytes(static_cast<FactorForm>(factor.form)));
+        packed_bytes_ =
+            std::max(packed_bytes_, OperandBytes(static_cast<OperandForm>(operand.form)));
     }
     if (packed_bytes_ == 0) {
         return;
     }
-    packed_ = NewMatrixSlot(entry_, factors_.max_places * packed_bytes_);
-    is_packed_ = NewMatrixSlot(entry_, factors_.max_places);
+    packed_ = NewMatrixSlot(entry_, shared_operands_.max_panels * packed_bytes_);
+    is_packed_ = NewMatrixSlot(entry_, shared_operands_.max_panels);
 }
 
-void MatrixEmitter::BeginSegment(uint32_t segment) {
-    const auto found = factors_.segments.find(segment);
-    segment_ = found == factors_.segments.end() ? nullptr : &found->second;
-    if (segment_ && segment_->shared && is_packed_) {
-        b_.CreateMemSet(is_packed_, b_.getInt8(0), segment_->places, kMatrixAlign);
+void MatrixEmitter::BeginRegion(uint32_t region) {
+    const auto found = shared_operands_.regions.find(region);
+    region_ = found == shared_operands_.regions.end() ? nullptr : &found->second;
+    if (region_ && region_->shared && is_packed_) {
+        b_.CreateMemSet(is_packed_, b_.getInt8(0), region_->panels, kMatrixAlign);
     }
 }
 
@@ -104,8 +106,8 @@ Value* MatrixEmitter::OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup) {
 
 // Bytes between rows of A in workgroup memory, if it need not be packed.
 uint32_t MatrixEmitter::RowsInPlace(const ir::Instruction& inst, const MatrixKind& kind) {
-    const MatrixFactors::Factor& a =
-        factors_.factors[factors_.products.at(inst.results[0].index)[0]];
+    const MatrixSharedOperands::Operand& a =
+        shared_operands_.operands[shared_operands_.mmas.at(inst.results[0].index)[0]];
     constexpr uint32_t kAlign = 4;
     const bool aligned =
         a.stride % kAlign == 0 &&
@@ -113,7 +115,7 @@ uint32_t MatrixEmitter::RowsInPlace(const ir::Instruction& inst, const MatrixKin
     return !a.columns && aligned && unit_.TakesRows(kind) ? a.stride : 0;
 }
 
-// The first subgroup that comes to a factor packs it, for all.
+// The first subgroup that comes to an operand packs it, for all.
 MatrixOperand MatrixEmitter::PackedOnce(uint32_t number, const MatrixKind& kind) {
     if (b_.GetInsertBlock() != taken_block_) {
         taken_.clear();
@@ -122,34 +124,34 @@ MatrixOperand MatrixEmitter::PackedOnce(uint32_t number, const MatrixKind& kind)
     if (const auto found = taken_.find(number); found != taken_.end()) {
         return found->second;
     }
-    const MatrixFactors::Factor& factor = factors_.factors[number];
+    const MatrixSharedOperands::Operand& operand = shared_operands_.operands[number];
     if (kind.format == hal::MatrixFormat::kF32) {
         MatrixOperand& rows = taken_[number];
-        rows.at = b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(factor.offsets));
-        rows.stride = b_.getInt64(factor.stride);
-        unit_.TakeFactor(kind.format);
+        rows.at = b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(operand.offsets));
+        rows.stride = b_.getInt64(operand.stride);
+        unit_.TakeOperand(kind.format);
         return rows;
     }
-    if (!factor.is_b && kind.stride_of_a != 0) {
-        Value* rows = b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(factor.offsets));
+    if (!operand.is_b && kind.stride_of_a != 0) {
+        Value* rows = b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(operand.offsets));
         return taken_[number] = {.at = rows};
     }
-    Value* place = OfSubgroup(factor.places);
+    Value* panel = OfSubgroup(operand.panels);
     Value* slot =
-        b_.CreateGEP(b_.getInt8Ty(), packed_, b_.CreateMul(place, b_.getInt64(packed_bytes_)));
+        b_.CreateGEP(b_.getInt8Ty(), packed_, b_.CreateMul(panel, b_.getInt64(packed_bytes_)));
     llvm::BasicBlock* end = nullptr;
-    if (segment_->shared) {
+    if (region_->shared) {
         llvm::Function* kernel = b_.GetInsertBlock()->getParent();
         auto* pack = llvm::BasicBlock::Create(b_.getContext(), "pack", kernel);
         end = llvm::BasicBlock::Create(b_.getContext(), "packed", kernel);
-        Value* flag = b_.CreateGEP(b_.getInt8Ty(), is_packed_, place);
+        Value* flag = b_.CreateGEP(b_.getInt8Ty(), is_packed_, panel);
         b_.CreateCondBr(b_.CreateICmpEQ(b_.CreateLoad(b_.getInt8Ty(), flag), b_.getInt8(0)), pack,
                         end);
         b_.SetInsertPoint(pack);
         b_.CreateStore(b_.getInt8(1), flag);
     }
-    unit_.LoadFactorOf(slot, b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(factor.offsets)),
-                       factor.stride, kind, factor.is_b, factor.columns);
+    unit_.LoadOperandOf(slot, b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(operand.offsets)),
+                        operand.stride, kind, operand.is_b, operand.columns);
     if (end) {
         b_.CreateBr(end);
         b_.SetInsertPoint(end);
@@ -196,12 +198,12 @@ MatrixEmitter::Vectors MatrixEmitter::Transpose(llvm::ArrayRef<Value*> matrix, S
     return made.transposed;
 }
 
-// The register that a factor is in; `keep` stays.
+// The register that an operand is in; `keep` stays.
 Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
                              const MatrixKind& kind,
                              bool is_b,
                              const Value* keep) {
-    const FactorForm form = unit_.FormOf(kind, is_b);
+    const OperandForm form = unit_.FormOf(kind, is_b);
     const uint32_t how = HowPacked(form, is_b);
     if (const Made* made = Find(matrix, how)) {
         return made->slot;
@@ -209,47 +211,46 @@ Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
     if (slots_.size() > next_slot_ && slots_[next_slot_] == keep) {
         next_slot_ = (next_slot_ + 1) % kSlots;
     }
-    const size_t turn = next_slot_;
-    next_slot_ = (turn + 1) % kSlots;
-    if (turn == slots_.size()) {
-        slots_.push_back(NewMatrixSlot(entry_, kMaxFactorBytes));
+    const size_t slot_index = next_slot_;
+    next_slot_ = (slot_index + 1) % kSlots;
+    if (slot_index == slots_.size()) {
+        slots_.push_back(NewMatrixSlot(entry_, kMaxOperandBytes));
     }
-    Value* slot = slots_[turn];
-    if (std::any_of(waiting_.begin(), waiting_.end(), [&](const Product& product) {
-            return product.a.at == slot || product.b.at == slot;
-        })) {
+    Value* slot = slots_[slot_index];
+    if (std::any_of(waiting_.begin(), waiting_.end(),
+                    [&](const Mma& mma) { return mma.a.at == slot || mma.b.at == slot; })) {
         Flush();
     }
     std::erase_if(made_, [&](const Made& made) { return made.slot == slot; });
-    unit_.LoadFactor(slot, matrix, kind, is_b);
+    unit_.LoadOperand(slot, matrix, kind, is_b);
     Add(matrix, how).slot = slot;
     return slot;
 }
 
-MatrixOperand MatrixEmitter::FactorOf(const ir::Instruction& inst,
-                                      llvm::ArrayRef<Value*> operands,
-                                      const MatrixKind& kind,
-                                      bool is_b,
-                                      const Value* keep) {
+MatrixOperand MatrixEmitter::OperandOf(const ir::Instruction& inst,
+                                       llvm::ArrayRef<Value*> operands,
+                                       const MatrixKind& kind,
+                                       bool is_b,
+                                       const Value* keep) {
     const uint32_t first = inst.results[0].index;
     const size_t count = operands.size() / 3;
     const llvm::ArrayRef<Value*> values = operands.slice(is_b ? count : 0, count);
     if (!values[0]) {
-        const auto views = views_.products.find(first);
-        if (views != views_.products.end() && views->second[is_b ? 1 : 0].load.valid()) {
+        const auto views = views_.mmas.find(first);
+        if (views != views_.mmas.end() && views->second[is_b ? 1 : 0].load.valid()) {
             const MatrixViews::View& view = views->second[is_b ? 1 : 0];
-            MatrixOperand factor = loaded_.at(view.load.index);
-            factor.columns = view.columns;
-            factor.prefetch = true;
-            return factor;
+            MatrixOperand operand = loaded_.at(view.load.index);
+            operand.columns = view.columns;
+            operand.prefetch = true;
+            return operand;
         }
-        return PackedOnce(factors_.products.at(first)[is_b ? 1 : 0], kind);
+        return PackedOnce(shared_operands_.mmas.at(first)[is_b ? 1 : 0], kind);
     }
-    MatrixOperand factor = {.at = Packed(values, kind, is_b, keep)};
+    MatrixOperand operand = {.at = Packed(values, kind, is_b, keep)};
     if (kind.format == hal::MatrixFormat::kF32) {
-        factor.stride = b_.getInt64(ir::kMatrixSize * 4);
+        operand.stride = b_.getInt64(ir::kMatrixSize * 4);
     }
-    return factor;
+    return operand;
 }
 
 // A matrix that is not all inside is copied, element by element.
@@ -273,8 +274,8 @@ MatrixEmitter::Vectors MatrixEmitter::Load(ir::InstId id, const Source& source) 
         }
         inside = inside ? b_.CreateAnd(inside, fits) : fits;
     }
-    MatrixOperand& factor = loaded_[id.index];
-    factor = {.at = b_.CreateGEP(i8, source.base, offset), .stride = stride};
+    MatrixOperand& operand = loaded_[id.index];
+    operand = {.at = b_.CreateGEP(i8, source.base, offset), .stride = stride};
     if (inside) {
         llvm::Function* kernel = b_.GetInsertBlock()->getParent();
         llvm::BasicBlock* before = b_.GetInsertBlock();
@@ -283,7 +284,7 @@ MatrixEmitter::Vectors MatrixEmitter::Load(ir::InstId id, const Source& source) 
         b_.CreateCondBr(inside, end, outside,
                         llvm::MDBuilder(b_.getContext()).createBranchWeights(2000, 1));
         b_.SetInsertPoint(outside);
-        Value* slot = NewMatrixSlot(entry_, kMatrixSumBytes);
+        Value* slot = NewMatrixSlot(entry_, kMatrixAccumulatorBytes);
         Value* size = source.size ? source.size : b_.getInt64(INT64_MAX);
         if (source.any) {
             size = b_.CreateSelect(source.any, size, b_.getInt64(0));
@@ -298,18 +299,18 @@ MatrixEmitter::Vectors MatrixEmitter::Load(ir::InstId id, const Source& source) 
             phi->addIncoming(there, outside);
             return phi;
         };
-        factor.at = either(factor.at, slot);
+        operand.at = either(operand.at, slot);
         Value* of_slot = b_.getInt64(kRowBytes);
-        factor.stride = stride == of_slot ? of_slot : either(stride, of_slot);
+        operand.stride = stride == of_slot ? of_slot : either(stride, of_slot);
     }
     if (views_.unused.contains(id.index)) {
-        unit_.TakeFactor(hal::MatrixFormat::kF32);
+        unit_.TakeOperand(hal::MatrixFormat::kF32);
         return {};
     }
     Vectors rows;
     const auto* row = llvm::FixedVectorType::get(b_.getFloatTy(), ir::kMatrixSize);
     for (uint32_t i = 0; i < ir::kMatrixSize; ++i) {
-        Value* at = b_.CreateGEP(i8, factor.at, b_.CreateMul(factor.stride, b_.getInt64(i)));
+        Value* at = b_.CreateGEP(i8, operand.at, b_.CreateMul(operand.stride, b_.getInt64(i)));
         rows.push_back(
             b_.CreateAlignedLoad(const_cast<llvm::FixedVectorType*>(row), at, llvm::Align(4)));
     }
@@ -319,47 +320,47 @@ MatrixEmitter::Vectors MatrixEmitter::Load(ir::InstId id, const Source& source) 
 std::array<bool, 3> MatrixEmitter::InMemory(const ir::Instruction& inst, bool masked) const {
     std::array<bool, 3> in_memory = {};
     const uint32_t first = inst.results[0].index;
-    if (const auto views = views_.products.find(first); views != views_.products.end()) {
+    if (const auto views = views_.mmas.find(first); views != views_.mmas.end()) {
         in_memory[0] = views->second[0].load.valid();
         in_memory[1] = views->second[1].load.valid();
     }
     if (masked) {
         return in_memory;
     }
-    const auto factors = factors_.products.find(first);
-    if (segment_ && factors != factors_.products.end()) {
-        in_memory[0] |= factors->second[0] != MatrixFactors::kNone;
-        in_memory[1] |= factors->second[1] != MatrixFactors::kNone;
+    const auto taken = shared_operands_.mmas.find(first);
+    if (region_ && taken != shared_operands_.mmas.end()) {
+        in_memory[0] |= taken->second[0] != MatrixSharedOperands::kNone;
+        in_memory[1] |= taken->second[1] != MatrixSharedOperands::kNone;
     }
-    const auto chain = places_.chains.find(first);
-    in_memory[2] = chain != places_.chains.end() && chain->second.chain != first;
+    const auto chain = accumulators_.chains.find(first);
+    in_memory[2] = chain != accumulators_.chains.end() && chain->second.chain != first;
     return in_memory;
 }
 
-size_t MatrixEmitter::OpenChain(uint32_t chain, llvm::ArrayRef<Value*> sums) {
+size_t MatrixEmitter::OpenChain(uint32_t chain, llvm::ArrayRef<Value*> accumulators) {
     auto found =
         std::ranges::find_if(chains_, [](const Chain& each) { return !each.is.has_value(); });
     if (found == chains_.end()) {
-        chains_.push_back({.slot = NewMatrixSlot(entry_, kMatrixSumBytes), .is = {}});
+        chains_.push_back({.slot = NewMatrixSlot(entry_, kMatrixAccumulatorBytes), .is = {}});
         found = chains_.end() - 1;
     }
-    found->type = sums[0]->getType();
+    found->type = accumulators[0]->getType();
     found->is = chain;
-    StoreMatrix(b_, sums, found->slot);
+    StoreMatrix(b_, accumulators, found->slot);
     return static_cast<size_t>(found - chains_.begin());
 }
 
 MatrixEmitter::Vectors MatrixEmitter::CloseChain(Chain& chain, size_t count) {
-    Vectors sums;
+    Vectors accumulators;
     uint64_t at = 0;
     for (size_t i = 0; i < count; ++i) {
         Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), chain.slot, at);
-        sums.push_back(
+        accumulators.push_back(
             b_.CreateAlignedLoad(chain.type, address, llvm::commonAlignment(kMatrixAlign, at)));
         at += chain.type->getPrimitiveSizeInBits() / 8;
     }
     chain.is.reset();
-    return sums;
+    return accumulators;
 }
 
 MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
@@ -374,25 +375,25 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
         kind.stride_of_a = RowsInPlace(inst, kind);
     }
     const size_t count = operands.size() / 3;
-    const llvm::ArrayRef<Value*> sums = operands.drop_front(2 * count);
+    const llvm::ArrayRef<Value*> accumulators = operands.drop_front(2 * count);
     if (kind != waiting_kind_ || waiting_.size() == kMaxWaiting) {
         Flush();
     }
     waiting_kind_ = kind;
-    Product product;
-    product.a = FactorOf(inst, operands, kind, false, nullptr);
-    product.b = FactorOf(inst, operands, kind, true, product.a.at);
-    const auto* load = llvm::dyn_cast_or_null<llvm::LoadInst>(sums[0]);
-    const auto placed = places_.products.find(inst.results[0].index);
-    if (load && !masked && placed != places_.products.end()) {
-        product.place = placed->second;
-        product.c = const_cast<Value*>(load->getPointerOperand());
-        waiting_.push_back(product);
+    Mma mma;
+    mma.a = OperandOf(inst, operands, kind, false, nullptr);
+    mma.b = OperandOf(inst, operands, kind, true, mma.a.at);
+    const auto* load = llvm::dyn_cast_or_null<llvm::LoadInst>(accumulators[0]);
+    const auto placed = accumulators_.mmas.find(inst.results[0].index);
+    if (load && !masked && placed != accumulators_.mmas.end()) {
+        mma.location = placed->second;
+        mma.c = const_cast<Value*>(load->getPointerOperand());
+        waiting_.push_back(mma);
         return {};
     }
     const uint32_t first = inst.results[0].index;
-    const auto linked = places_.chains.find(first);
-    const bool alone = masked || linked == places_.chains.end();
+    const auto linked = accumulators_.chains.find(first);
+    const bool alone = masked || linked == accumulators_.chains.end();
     const uint32_t chain = alone ? first : linked->second.chain;
     const bool saturates = (flags & ir::kMatrixSaturating) != 0;
     size_t slot = 0;
@@ -401,20 +402,21 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
             ++slot;
         }
     } else if (saturates) {
-        slot = OpenChain(chain, Vectors(count, llvm::Constant::getNullValue(sums[0]->getType())));
+        slot = OpenChain(chain,
+                         Vectors(count, llvm::Constant::getNullValue(accumulators[0]->getType())));
     } else {
-        slot = OpenChain(chain, sums);
+        slot = OpenChain(chain, accumulators);
     }
-    product.place = {.local = kChains, .first = slot};
-    product.c = chains_[slot].slot;
-    waiting_.push_back(product);
+    mma.location = {.local = kChains, .first = slot};
+    mma.c = chains_[slot].slot;
+    waiting_.push_back(mma);
     if (!alone && !linked->second.ends) {
         return {};
     }
     Flush();
     Vectors results = CloseChain(chains_[slot], count);
     for (size_t i = 0; saturates && i < count; ++i) {
-        results[i] = AddSaturating(sums[i], results[i], flags);
+        results[i] = AddSaturating(accumulators[i], results[i], flags);
     }
     return results;
 }
@@ -423,36 +425,38 @@ bool MatrixEmitter::Before(ir::InstId id, const ir::Instruction& inst, bool mask
     if (views_.unused.contains(id.index) && inst.op == ir::Op::kMatrixTranspose) {
         return false;
     }
-    const bool placed = places_.accesses.contains(id.index) && !masked;
+    const bool placed = accumulators_.accesses.contains(id.index) && !masked;
     const bool looks = inst.op == ir::Op::kLoadLocal || inst.op == ir::Op::kStoreLocal;
     if ((looks && !placed) || inst.op == ir::Op::kBarrier ||
         ir::HasProperty(inst.op, ir::kRegions | ir::kTerminator) ||
         (waiting_kind_.format == hal::MatrixFormat::kF32 && ir::MayWriteBuffers(inst))) {
         Flush();
     }
-    if (!masked && segment_ && factors_.unused.contains(id.index)) {
+    if (!masked && region_ && shared_operands_.unused.contains(id.index)) {
         return false;
     }
     return !placed || inst.op == ir::Op::kLoadLocal;
 }
 
 void MatrixEmitter::Flush() {
-    std::vector<Sum> sums;
-    for (const Product& product : std::exchange(waiting_, {})) {
-        auto same = [&](const Sum& sum) { return sum.place == product.place; };
-        auto found = std::find_if(sums.begin(), sums.end(), same);
-        if (found == sums.end()) {
-            found =
-                sums.insert(sums.end(), Sum{.place = product.place, .c = product.c, .steps = {}});
+    std::vector<Accumulator> accumulators;
+    for (const Mma& mma : std::exchange(waiting_, {})) {
+        auto same = [&](const Accumulator& accumulator) {
+            return accumulator.location == mma.location;
+        };
+        auto found = std::find_if(accumulators.begin(), accumulators.end(), same);
+        if (found == accumulators.end()) {
+            found = accumulators.insert(
+                accumulators.end(), Accumulator{.location = mma.location, .c = mma.c, .steps = {}});
         }
-        found->steps.emplace_back(product.a, product.b);
+        found->steps.emplace_back(mma.a, mma.b);
     }
-    EmitProducts(sums);
+    EmitMmas(accumulators);
 }
 
-// Two by two where sums share their factors, which are then loaded half as often; products of a sum
-// stay in their order.
-void MatrixEmitter::EmitProducts(std::vector<Sum>& sums) {
+// Two by two where sums share their operands, which are then loaded half as often; products of a
+// sum stay in their order.
+void MatrixEmitter::EmitMmas(std::vector<Accumulator>& accumulators) {
     auto shares = [](const Steps& steps, const Steps& a, const Steps& b) {
         if (steps.size() != a.size() || steps.size() != b.size()) {
             return false;
@@ -464,30 +468,30 @@ void MatrixEmitter::EmitProducts(std::vector<Sum>& sums) {
         }
         return true;
     };
-    auto find = [&](const Steps& of_a, const Steps& of_b) -> Sum* {
-        for (Sum& sum : sums) {
-            if (!sum.done && shares(sum.steps, of_a, of_b)) {
-                return &sum;
+    auto find = [&](const Steps& of_a, const Steps& of_b) -> Accumulator* {
+        for (Accumulator& accumulator : accumulators) {
+            if (!accumulator.done && shares(accumulator.steps, of_a, of_b)) {
+                return &accumulator;
             }
         }
         return nullptr;
     };
-    std::vector<std::vector<Sum*>> groups;
-    for (Sum& first : sums) {
+    std::vector<std::vector<Accumulator*>> groups;
+    for (Accumulator& first : accumulators) {
         if (std::exchange(first.done, true)) {
             continue;
         }
-        std::vector<Sum*>& group = groups.emplace_back(std::vector{&first});
-        for (Sum& right : sums) {
+        std::vector<Accumulator*>& group = groups.emplace_back(std::vector{&first});
+        for (Accumulator& right : accumulators) {
             if (right.done || !shares(right.steps, first.steps, right.steps)) {
                 continue;
             }
-            for (Sum& below : sums) {
+            for (Accumulator& below : accumulators) {
                 if (below.done || &below == &right ||
                     !shares(below.steps, below.steps, first.steps)) {
                     continue;
                 }
-                Sum* last = find(below.steps, right.steps);
+                Accumulator* last = find(below.steps, right.steps);
                 if (!last || last == &right || last == &below) {
                     continue;
                 }
@@ -498,47 +502,47 @@ void MatrixEmitter::EmitProducts(std::vector<Sum>& sums) {
                 break;
             }
         }
-        for (Sum* sum : group) {
-            sum->done = true;
+        for (Accumulator* accumulator : group) {
+            accumulator->done = true;
         }
     }
-    for (const std::vector<Sum*>& group : groups) {
-        EmitProduct(group);
+    for (const std::vector<Accumulator*>& group : groups) {
+        EmitMma(group);
     }
 }
 
-void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group) {
+void MatrixEmitter::EmitMma(const std::vector<Accumulator*>& group) {
     const unsigned side = group.size() > 1 ? 2 : 1;
-    Vectors places;
-    for (const Sum* sum : group) {
-        places.push_back(sum->c);
+    Vectors slots;
+    for (const Accumulator* accumulator : group) {
+        slots.push_back(accumulator->c);
     }
-    std::vector<MatrixOperand> factors;
+    std::vector<MatrixOperand> operands;
     for (size_t step = 0; step < group[0]->steps.size(); ++step) {
         for (unsigned i = 0; i < side; ++i) {
-            factors.push_back(group[i * side]->steps[step].first);
+            operands.push_back(group[i * side]->steps[step].first);
         }
         for (unsigned i = 0; i < side; ++i) {
-            factors.push_back(group[i]->steps[step].second);
+            operands.push_back(group[i]->steps[step].second);
         }
     }
-    const size_t products = group.size() * group[0]->steps.size();
-    const size_t to_come = std::max(products, products_to_come_);
-    const size_t lines = ((prefetches_.size() - next_prefetch_) * products + to_come - 1) / to_come;
-    products_to_come_ = to_come - products;
-    MatrixLines asked_for;
+    const size_t mmas = group.size() * group[0]->steps.size();
+    const size_t to_come = std::max(mmas, mmas_to_come_);
+    const size_t lines = ((prefetches_.size() - next_prefetch_) * mmas + to_come - 1) / to_come;
+    mmas_to_come_ = to_come - mmas;
+    MatrixLines to_prefetch;
     if (lines != 0) {
-        asked_for.addresses = llvm::ArrayRef(prefetches_).slice(next_prefetch_, lines);
-        asked_for.array = b_.CreateConstGEP1_64(b_.getPtrTy(), prefetch_array_, next_prefetch_);
+        to_prefetch.addresses = llvm::ArrayRef(prefetches_).slice(next_prefetch_, lines);
+        to_prefetch.array = b_.CreateConstGEP1_64(b_.getPtrTy(), prefetch_array_, next_prefetch_);
         next_prefetch_ += lines;
     }
-    unit_.MultiplyAdd(places, factors, waiting_kind_, asked_for);
+    unit_.MultiplyAdd(slots, operands, waiting_kind_, to_prefetch);
 }
 
-void MatrixEmitter::PrefetchMeanwhile(Vectors addresses, size_t products) {
+void MatrixEmitter::PrefetchMeanwhile(Vectors addresses, size_t mmas) {
     prefetches_ = std::move(addresses);
     next_prefetch_ = 0;
-    products_to_come_ = products;
+    mmas_to_come_ = mmas;
     if (prefetches_.empty()) {
         return;
     }
@@ -548,7 +552,7 @@ void MatrixEmitter::PrefetchMeanwhile(Vectors addresses, size_t products) {
     }
 }
 
-void MatrixEmitter::EndSegment() {
+void MatrixEmitter::EndRegion() {
     if (!b_.GetInsertBlock()->getTerminator()) {
         for (Value* line : llvm::ArrayRef(prefetches_).drop_front(next_prefetch_)) {
             FetchLine(b_, line, CacheLevel::kSecond);
@@ -563,14 +567,15 @@ void MatrixEmitter::Finish(llvm::Function& kernel) {
 }
 
 // What the products add up to is far from wrapping.
-Value* MatrixEmitter::AddSaturating(Value* sum, Value* products, uint64_t flags) {
+Value* MatrixEmitter::AddSaturating(Value* accumulator, Value* mmas, uint64_t flags) {
     if (flags & ir::kMatrixSignedC) {
-        return b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, sum, products);
+        return b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, accumulator, mmas);
     }
-    Value* up = b_.CreateBinaryIntrinsic(llvm::Intrinsic::uadd_sat, sum, products);
-    Value* down = b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, sum, b_.CreateNeg(products));
-    Value* zero = llvm::Constant::getNullValue(products->getType());
-    return b_.CreateSelect(b_.CreateICmpSLT(products, zero), down, up);
+    Value* up = b_.CreateBinaryIntrinsic(llvm::Intrinsic::uadd_sat, accumulator, mmas);
+    Value* down =
+        b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, accumulator, b_.CreateNeg(mmas));
+    Value* zero = llvm::Constant::getNullValue(mmas->getType());
+    return b_.CreateSelect(b_.CreateICmpSLT(mmas, zero), down, up);
 }
 
 }  // namespace fornax::kernel

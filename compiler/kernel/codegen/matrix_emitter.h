@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/kernel/analysis/matrix_factors.h"
-#include "compiler/kernel/analysis/matrix_places.h"
+#include "compiler/kernel/analysis/matrix_accumulators.h"
+#include "compiler/kernel/analysis/matrix_shared_operands.h"
 #include "compiler/kernel/analysis/matrix_views.h"
 #include "compiler/kernel/codegen/matrix_unit.h"
 #include "compiler/kernel/ir/kernel.h"
@@ -30,19 +30,19 @@ class MatrixEmitter {
     // `entry` takes the memory that is needed. `shared`: workgroup memory. `regions`: null if
     // subgroups do not run one after the other, or invocations are not taken in order.
     MatrixEmitter(const ir::Kernel& kernel,
-                  const Regions* regions,
+                  const BarrierRegions* regions,
                   llvm::IRBuilder<>& builder,
                   llvm::BasicBlock& entry,
                   llvm::Value* shared,
                   ExplainRecorder& recorder);
 
-    // Before a segment's code, which runs for one subgroup after the other, and behind it.
-    void BeginSegment(uint32_t segment);
-    void EndSegment();
-    // Lines that the segment asks for while it multiplies: of requests that come together the
+    // Before a region's code, which runs for one subgroup after the other, and behind it.
+    void BeginRegion(uint32_t region);
+    void EndRegion();
+    // Lines that the region asks for while it multiplies: of requests that come together the
     // processor drops most.
-    // `products`: of matrices in the segment, among which they are dealt out.
-    void PrefetchMeanwhile(Vectors addresses, size_t products);
+    // `products`: of matrices in the region, among which they are dealt out.
+    void PrefetchMeanwhile(Vectors addresses, size_t mmas);
     // Goes before every instruction of the kernel: false for one that has nothing left to do.
     // Products whose sums stay in private memory wait for others, and are made before anything
     // looks at the sums (Flush at the latest, in the block where they are).
@@ -86,16 +86,16 @@ class MatrixEmitter {
         Vectors transposed;
     };
     // c += a * b, of places in memory.
-    struct Product {
-        MatrixPlaces::Place place;  // of c
+    struct Mma {
+        MatrixAccumulators::Location location;  // of c
         llvm::Value* c = nullptr;
         MatrixOperand a;
         MatrixOperand b;
     };
-    // Sums that gain products of the same factors of A, or of B, step by step.
+    // Sums that gain products of the same operands of A, or of B, step by step.
     using Steps = std::vector<std::pair<MatrixOperand, MatrixOperand>>;
-    struct Sum {
-        MatrixPlaces::Place place;
+    struct Accumulator {
+        MatrixAccumulators::Location location;
         llvm::Value* c = nullptr;
         Steps steps;
         bool done = false;
@@ -104,20 +104,21 @@ class MatrixEmitter {
     struct Chain {
         llvm::Value* slot = nullptr;
         llvm::Type* type = nullptr;  // of its vectors
-        std::optional<uint32_t> is;  // MatrixPlaces::InChain::chain; nothing: the slot is free
+        std::optional<uint32_t>
+            is;  // MatrixAccumulators::InChain::chain; nothing: the slot is free
     };
-    size_t OpenChain(uint32_t chain, llvm::ArrayRef<llvm::Value*> sums);
+    size_t OpenChain(uint32_t chain, llvm::ArrayRef<llvm::Value*> accumulators);
     Vectors CloseChain(Chain& chain, size_t count);
     uint32_t RowsInPlace(const ir::Instruction& inst, const MatrixKind& kind);
-    MatrixOperand PackedOnce(uint32_t factor, const MatrixKind& kind);
-    MatrixOperand FactorOf(const ir::Instruction& inst,
-                           llvm::ArrayRef<llvm::Value*> operands,
-                           const MatrixKind& kind,
-                           bool is_b,
-                           const llvm::Value* keep);
+    MatrixOperand PackedOnce(uint32_t operand, const MatrixKind& kind);
+    MatrixOperand OperandOf(const ir::Instruction& inst,
+                            llvm::ArrayRef<llvm::Value*> operands,
+                            const MatrixKind& kind,
+                            bool is_b,
+                            const llvm::Value* keep);
     llvm::Value* OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup);
-    void EmitProducts(std::vector<Sum>& sums);
-    void EmitProduct(const std::vector<Sum*>& group);
+    void EmitMmas(std::vector<Accumulator>& accumulators);
+    void EmitMma(const std::vector<Accumulator*>& group);
     Made* Find(llvm::ArrayRef<llvm::Value*> from, uint32_t how);
     Made& Add(llvm::ArrayRef<llvm::Value*> from, uint32_t how);
 
@@ -125,34 +126,34 @@ class MatrixEmitter {
                         const MatrixKind& kind,
                         bool is_b,
                         const llvm::Value* keep);
-    llvm::Value* AddSaturating(llvm::Value* sum, llvm::Value* products, uint64_t flags);
+    llvm::Value* AddSaturating(llvm::Value* accumulator, llvm::Value* mmas, uint64_t flags);
 
     const ir::Kernel& kernel_;
     llvm::IRBuilder<>& b_;
     llvm::BasicBlock& entry_;
     MatrixUnit unit_;
-    const MatrixPlaces places_;
+    const MatrixAccumulators accumulators_;
     const MatrixViews views_;
     std::map<uint32_t, MatrixOperand> loaded_;  // by matrix_load: where its matrix lies
-    MatrixFactors factors_;
+    MatrixSharedOperands shared_operands_;
     llvm::Value* shared_ = nullptr;
-    llvm::Value* packed_ = nullptr;     // memory for packed factors of a workgroup
+    llvm::Value* packed_ = nullptr;     // memory for packed operands of a workgroup
     uint64_t packed_bytes_ = 0;         // of each
     llvm::Value* is_packed_ = nullptr;  // a byte each
-    const MatrixFactors::InSegment* segment_ = nullptr;
+    const MatrixSharedOperands::InRegion* region_ = nullptr;
     llvm::Value* subgroup_ = nullptr;
-    std::map<uint32_t, MatrixOperand> taken_;  // by factor: where it is, in the current block
+    std::map<uint32_t, MatrixOperand> taken_;  // by operand: where it is, in the current block
     llvm::BasicBlock* taken_block_ = nullptr;
     llvm::BasicBlock* block_ = nullptr;  // that `made_` is for
     std::vector<Made> made_;
-    std::vector<llvm::Value*> slots_;  // memory for a factor each, taken in turn
+    std::vector<llvm::Value*> slots_;  // memory for an operand each, taken in turn
     size_t next_slot_ = 0;
     std::vector<Chain> chains_;
     Vectors prefetches_;
     size_t next_prefetch_ = 0;
-    size_t products_to_come_ = 0;
+    size_t mmas_to_come_ = 0;
     llvm::Value* prefetch_array_ = nullptr;  // the same, in memory
-    std::vector<Product> waiting_;
+    std::vector<Mma> waiting_;
     MatrixKind waiting_kind_;  // of each of them
 };
 

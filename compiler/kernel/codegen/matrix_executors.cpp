@@ -66,32 +66,32 @@ MatrixVectors RegroupMatrix(llvm::IRBuilder<>& builder,
     return parts;
 }
 
-void MatrixExecutor::LoadFactor(Value* factor,
-                                Value* from,
-                                Value* stride,
-                                const MatrixKind& kind,
-                                bool is_b,
-                                bool columns) {
+void MatrixExecutor::LoadOperand(Value* operand,
+                                 Value* from,
+                                 Value* stride,
+                                 const MatrixKind& kind,
+                                 bool is_b,
+                                 bool columns) {
     b_.CreateCall(MatrixPackFunction(module(), FormOf(kind, is_b), is_b, columns),
-                  {factor, from, stride});
+                  {operand, from, stride});
 }
 
-void MatrixExecutor::MultiplyAdd(llvm::ArrayRef<Value*> sums,
-                                 llvm::ArrayRef<MatrixOperand> factors,
+void MatrixExecutor::MultiplyAdd(llvm::ArrayRef<Value*> accumulators,
+                                 llvm::ArrayRef<MatrixOperand> operands,
                                  const MatrixKind& kind,
                                  const MatrixLines& lines) {
     if (kind.format == hal::MatrixFormat::kF32) {
         for (Value* address : lines.addresses) {
             FetchLine(b_, address, CacheLevel::kSecond);
         }
-        EmitFloatProducts(b_, sums, factors);
+        EmitFloatMmas(b_, accumulators, operands);
         return;
     }
-    const unsigned side = sums.size() == 1 ? 1 : 2;
-    const auto steps = static_cast<unsigned>(factors.size() / (2 * side));
-    MatrixVectors arguments(sums.begin(), sums.end());
-    for (const MatrixOperand& factor : factors) {
-        arguments.push_back(factor.at);
+    const unsigned side = accumulators.size() == 1 ? 1 : 2;
+    const auto steps = static_cast<unsigned>(operands.size() / (2 * side));
+    MatrixVectors arguments(accumulators.begin(), accumulators.end());
+    for (const MatrixOperand& operand : operands) {
+        arguments.push_back(operand.at);
     }
     const unsigned within = LinesWithin(kind, side, steps, lines.addresses.size());
     if (within != 0) {
@@ -100,15 +100,15 @@ void MatrixExecutor::MultiplyAdd(llvm::ArrayRef<Value*> sums,
     for (Value* address : lines.addresses.drop_front(within)) {
         FetchLine(b_, address, CacheLevel::kSecond);
     }
-    b_.CreateCall(ProductOf(kind, side, steps, within), arguments);
+    b_.CreateCall(MmaFunctionOf(kind, side, steps, within), arguments);
 }
 
-FactorForm VectorExecutor::FormOf(const MatrixKind& kind, bool is_b) const {
+OperandForm VectorExecutor::FormOf(const MatrixKind& kind, bool is_b) const {
     return VectorForm(module(), kind.format, kind.flags, is_b);
 }
 
 bool VectorExecutor::TakesRows(const MatrixKind& kind) const {
-    return FormOf(kind, /*is_b=*/false) == FactorForm::kPairsOfBFloats;
+    return FormOf(kind, /*is_b=*/false) == OperandForm::kPairsOfBFloats;
 }
 
 unsigned VectorExecutor::LinesWithin(const MatrixKind& kind,
@@ -119,22 +119,22 @@ unsigned VectorExecutor::LinesWithin(const MatrixKind& kind,
     return VectorLines(module(), step, side, steps, count);
 }
 
-llvm::Function* VectorExecutor::ProductOf(const MatrixKind& kind,
-                                          unsigned side,
-                                          unsigned steps,
-                                          unsigned lines) const {
+llvm::Function* VectorExecutor::MmaFunctionOf(const MatrixKind& kind,
+                                              unsigned side,
+                                              unsigned steps,
+                                              unsigned lines) const {
     const VectorStep step = VectorStepOf(FormOf(kind, /*is_b=*/false));
     return VectorMulAddFunction(module(), step, side, steps, lines, kind.stride_of_a);
 }
 
-FactorForm TileExecutor::FormOf(const MatrixKind&, bool) const {
+OperandForm TileExecutor::FormOf(const MatrixKind&, bool) const {
     return TileForm(format_);
 }
 
-llvm::Function* TileExecutor::ProductOf(const MatrixKind& kind,
-                                        unsigned side,
-                                        unsigned steps,
-                                        unsigned) const {
+llvm::Function* TileExecutor::MmaFunctionOf(const MatrixKind& kind,
+                                            unsigned side,
+                                            unsigned steps,
+                                            unsigned) const {
     return TileMulAddFunction(module(), format_, kind.flags, side, steps);
 }
 

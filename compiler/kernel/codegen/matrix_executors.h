@@ -1,6 +1,6 @@
 // What carries the matrix unit's commands out on the host: its vector registers, or its tiles
 // (AMX). A register of the unit is a place in memory, aligned to 64 bytes: of a sum, its rows; of a
-// factor, what the executor makes of it.
+// operand, what the executor makes of it.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -25,7 +25,7 @@ struct MatrixLines {
     llvm::Value* array = nullptr;  // memory where they are, too
 };
 
-// An operand A or B: a factor register, or a matrix of f32 where it lies in memory.
+// An operand A or B: an operand register, or a matrix of f32 where it lies in memory.
 struct MatrixOperand {
     llvm::Value* at = nullptr;
     // For f32 an i64: bytes between rows, or between columns.
@@ -46,7 +46,7 @@ struct MatrixKind {
 };
 
 inline const llvm::Align kMatrixAlign(64);
-inline constexpr uint64_t kMatrixSumBytes = ir::kMatrixElements * 4;
+inline constexpr uint64_t kMatrixAccumulatorBytes = ir::kMatrixElements * 4;
 
 // Memory that the kernel's first block takes, aligned to kMatrixAlign.
 llvm::Value* NewMatrixSlot(llvm::BasicBlock& entry, uint64_t bytes);
@@ -63,21 +63,21 @@ class MatrixExecutor {
     explicit MatrixExecutor(llvm::IRBuilder<>& builder) : b_(builder) {}
     virtual ~MatrixExecutor() = default;
 
-    // What a factor register holds.
-    virtual FactorForm FormOf(const MatrixKind& kind, bool is_b) const = 0;
-    // A's rows are a factor of it wherever they lie, aligned to 4 bytes.
+    // What an operand register holds.
+    virtual OperandForm FormOf(const MatrixKind& kind, bool is_b) const = 0;
+    // A's rows are an operand of it wherever they lie, aligned to 4 bytes.
     virtual bool TakesRows(const MatrixKind&) const { return false; }
-    // A factor register becomes the matrix of rows or columns in memory (MatrixPackFunction).
-    void LoadFactor(llvm::Value* factor,
-                    llvm::Value* from,
-                    llvm::Value* stride,
-                    const MatrixKind& kind,
-                    bool is_b,
-                    bool columns);
-    // Sums of one row or two rows of two gain products, in steps: of a sum the factors are a row's
-    // A and a column's B. `factors`: of each step those of A, then as many of B.
-    void MultiplyAdd(llvm::ArrayRef<llvm::Value*> sums,
-                     llvm::ArrayRef<MatrixOperand> factors,
+    // An operand register becomes the matrix of rows or columns in memory (MatrixPackFunction).
+    void LoadOperand(llvm::Value* operand,
+                     llvm::Value* from,
+                     llvm::Value* stride,
+                     const MatrixKind& kind,
+                     bool is_b,
+                     bool columns);
+    // Sums of one row or two rows of two gain products, in steps: of a sum the operands are a row's
+    // A and a column's B. `operands`: of each step those of A, then as many of B.
+    void MultiplyAdd(llvm::ArrayRef<llvm::Value*> accumulators,
+                     llvm::ArrayRef<MatrixOperand> operands,
                      const MatrixKind& kind,
                      const MatrixLines& lines);
 
@@ -85,12 +85,12 @@ class MatrixExecutor {
     llvm::Module& module() const { return *b_.GetInsertBlock()->getModule(); }
     // How many of `count` lines a product's function asks for itself.
     virtual unsigned LinesWithin(const MatrixKind&, unsigned, unsigned, size_t) const { return 0; }
-    // void(ptr c..., ptr factors...), and for `lines`, which LinesWithin gave, an array of as many
+    // void(ptr c..., ptr operands...), and for `lines`, which LinesWithin gave, an array of as many
     // addresses.
-    virtual llvm::Function* ProductOf(const MatrixKind& kind,
-                                      unsigned side,
-                                      unsigned steps,
-                                      unsigned lines) const = 0;
+    virtual llvm::Function* MmaFunctionOf(const MatrixKind& kind,
+                                          unsigned side,
+                                          unsigned steps,
+                                          unsigned lines) const = 0;
 
     llvm::IRBuilder<>& b_;
 };
@@ -98,7 +98,7 @@ class MatrixExecutor {
 class VectorExecutor : public MatrixExecutor {
   public:
     using MatrixExecutor::MatrixExecutor;
-    FactorForm FormOf(const MatrixKind& kind, bool is_b) const override;
+    OperandForm FormOf(const MatrixKind& kind, bool is_b) const override;
     bool TakesRows(const MatrixKind& kind) const override;
 
   private:
@@ -106,10 +106,10 @@ class VectorExecutor : public MatrixExecutor {
                          unsigned side,
                          unsigned steps,
                          size_t count) const override;
-    llvm::Function* ProductOf(const MatrixKind& kind,
-                              unsigned side,
-                              unsigned steps,
-                              unsigned lines) const override;
+    llvm::Function* MmaFunctionOf(const MatrixKind& kind,
+                                  unsigned side,
+                                  unsigned steps,
+                                  unsigned lines) const override;
 };
 
 // The tiles are set up for one format a kernel.
@@ -120,15 +120,15 @@ class TileExecutor : public MatrixExecutor {
 
     hal::MatrixFormat format() const { return format_; }
 
-    FactorForm FormOf(const MatrixKind& kind, bool is_b) const override;
+    OperandForm FormOf(const MatrixKind& kind, bool is_b) const override;
     // Configures them when the kernel begins, and releases them before it returns.
     void Finish(llvm::Function& kernel);
 
   private:
-    llvm::Function* ProductOf(const MatrixKind& kind,
-                              unsigned side,
-                              unsigned steps,
-                              unsigned lines) const override;
+    llvm::Function* MmaFunctionOf(const MatrixKind& kind,
+                                  unsigned side,
+                                  unsigned steps,
+                                  unsigned lines) const override;
 
     llvm::BasicBlock& entry_;
     const hal::MatrixFormat format_;

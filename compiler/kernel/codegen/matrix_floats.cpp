@@ -24,7 +24,7 @@ constexpr uint64_t kRowBytes = kMatrixSize * 4;
 struct Variant {
     unsigned side = 1;
     unsigned steps = 1;
-    // Each operand in the order of EmitFloatProducts: bytes between its lines, 0: an argument.
+    // Each operand in the order of EmitFloatMmas: bytes between its lines, 0: an argument.
     std::vector<uint64_t> strides;
     std::vector<bool> columns;
     std::vector<bool> prefetches;
@@ -261,7 +261,7 @@ class MulAdd {
 
 // The function of a variant as calls of that of a single product. Elements are added in the same
 // order.
-void EmitSingleProducts(llvm::Function& function, const Variant& variant) {
+void EmitSingleMmas(llvm::Function& function, const Variant& variant) {
     llvm::IRBuilder<> b(BasicBlock::Create(function.getContext(), "entry", &function));
     const unsigned side = variant.side;
     std::vector<MatrixOperand> operands;
@@ -276,7 +276,7 @@ void EmitSingleProducts(llvm::Function& function, const Variant& variant) {
     for (unsigned step = 0; step < variant.steps; ++step) {
         const MatrixOperand* of_step = operands.data() + size_t{step} * 2 * side;
         for (unsigned c = 0; c < side * side; ++c) {
-            EmitFloatProducts(b, function.getArg(c), {of_step[c / side], of_step[side + c % side]});
+            EmitFloatMmas(b, function.getArg(c), {of_step[c / side], of_step[side + c % side]});
         }
     }
     b.CreateRetVoid();
@@ -284,12 +284,12 @@ void EmitSingleProducts(llvm::Function& function, const Variant& variant) {
 
 }  // namespace
 
-void EmitFloatProducts(llvm::IRBuilder<>& builder,
-                       llvm::ArrayRef<Value*> accumulators,
-                       llvm::ArrayRef<MatrixOperand> operands) {
+void EmitFloatMmas(llvm::IRBuilder<>& builder,
+                   llvm::ArrayRef<Value*> accumulators,
+                   llvm::ArrayRef<MatrixOperand> operands) {
     llvm::Module& module = *builder.GetInsertBlock()->getModule();
     // The baseline tier has one function of a single product, for any strides.
-    const bool quick = FlagOf(module, kQuickFlag) != 0;
+    const bool baseline = FlagOf(module, kBaselineFlag) != 0;
     const bool single = operands.size() == 2;
     Variant variant;
     variant.side = accumulators.size() == 1 ? 1 : 2;
@@ -300,8 +300,8 @@ void EmitFloatProducts(llvm::IRBuilder<>& builder,
         arguments.push_back(operand.at);
         const auto* known = llvm::dyn_cast<llvm::ConstantInt>(operand.stride);
         variant.columns.push_back(operand.columns);
-        variant.prefetches.push_back(operand.prefetch && !(quick && single));
-        variant.strides.push_back(known && !(quick && single) ? known->getZExtValue() : 0);
+        variant.prefetches.push_back(operand.prefetch && !(baseline && single));
+        variant.strides.push_back(known && !(baseline && single) ? known->getZExtValue() : 0);
         if (variant.strides.back() == 0) {
             strides.push_back(operand.stride);
         }
@@ -320,8 +320,8 @@ void EmitFloatProducts(llvm::IRBuilder<>& builder,
         for (unsigned i = 0; i < accumulators.size(); ++i) {
             function->addParamAttr(i, llvm::Attribute::NoAlias);
         }
-        if (quick && !single) {
-            EmitSingleProducts(*function, variant);
+        if (baseline && !single) {
+            EmitSingleMmas(*function, variant);
         } else {
             MulAdd(*function, variant, static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)),
                    FlagOf(module, kFmaFlag) != 0)

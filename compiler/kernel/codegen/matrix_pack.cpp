@@ -18,11 +18,11 @@ using llvm::Value;
 using Vectors = std::vector<Value*>;
 
 constexpr uint64_t kRowBytes = 64;
-static_assert(kSplitSecond + 8 <= FactorBytes(FactorForm::kSplitHalves));
+static_assert(kSplitSecond + 8 <= OperandBytes(OperandForm::kSplitHalves));
 
-bool OfBytes(FactorForm form) {
-    return form == FactorForm::kQuadsOfBytes || form == FactorForm::kShortsOfSigned ||
-           form == FactorForm::kShortsOfUnsigned;
+bool OfBytes(OperandForm form) {
+    return form == OperandForm::kQuadsOfBytes || form == OperandForm::kShortsOfSigned ||
+           form == OperandForm::kShortsOfUnsigned;
 }
 
 Value* WithElement(llvm::IRBuilder<>& b, Value* vector, unsigned bits) {
@@ -31,10 +31,11 @@ Value* WithElement(llvm::IRBuilder<>& b, Value* vector, unsigned bits) {
     return b.CreateBitCast(vector, llvm::FixedVectorType::get(b.getIntNTy(bits), all / bits));
 }
 
-// Writes a factor in the unit's form: of rows, or columns, of 16 elements at `from` + i * `stride`.
+// Writes an operand in the unit's form: of rows, or columns, of 16 elements at `from` + i *
+// `stride`.
 class Packer {
   public:
-    Packer(llvm::Function& function, FactorForm form, bool columns)
+    Packer(llvm::Function& function, OperandForm form, bool columns)
         : b_(llvm::BasicBlock::Create(function.getContext(), "entry", &function)),
           function_(function),
           form_(form),
@@ -42,31 +43,31 @@ class Packer {
 
     void Emit(bool is_b) {
         switch (form_) {
-            case FactorForm::kSplitHalves:
+            case OperandForm::kSplitHalves:
                 if (is_b) {
                     PackHalfB(Rows());
                 } else {
                     PackHalfA();
                 }
                 break;
-            case FactorForm::kFloatsOfHalves:
-            case FactorForm::kFloatsOfBFloats:
+            case OperandForm::kFloatsOfHalves:
+            case OperandForm::kFloatsOfBFloats:
                 StoreAll(Floats(Rows()));
                 break;
-            case FactorForm::kShortsOfSigned:
-            case FactorForm::kShortsOfUnsigned:
+            case OperandForm::kShortsOfSigned:
+            case OperandForm::kShortsOfUnsigned:
                 StoreAll(is_b ? AlternateInWords(Shorts(Rows())) : Shorts(Rows()));
                 break;
-            case FactorForm::kPairsOfBFloats:
+            case OperandForm::kPairsOfBFloats:
                 if (is_b && columns_) {
                     StoreAll(WordsOfColumns());
                 } else {
                     StoreAll(is_b ? AlternateInWords(Rows()) : Rows());
                 }
                 break;
-            case FactorForm::kFloats:
-                break;  // MatrixUnit::LoadFactor stores them
-            case FactorForm::kQuadsOfBytes:
+            case OperandForm::kFloats:
+                break;  // MatrixUnit::LoadOperand stores them
+            case OperandForm::kQuadsOfBytes:
                 StoreAll(is_b ? AlternateInWords(Rows()) : Rows());
                 break;
         }
@@ -204,14 +205,14 @@ class Packer {
     Vectors Shorts(Vectors rows) {
         auto* shorts = llvm::FixedVectorType::get(b_.getInt16Ty(), kMatrixSize);
         for (Value*& row : rows) {
-            row = b_.CreateIntCast(row, shorts, form_ == FactorForm::kShortsOfSigned);
+            row = b_.CreateIntCast(row, shorts, form_ == OperandForm::kShortsOfSigned);
         }
         return rows;
     }
     Vectors Floats(Vectors rows) {
         auto* halves = llvm::FixedVectorType::get(b_.getHalfTy(), kMatrixSize);
         for (Value*& row : rows) {
-            row = form_ == FactorForm::kFloatsOfHalves
+            row = form_ == OperandForm::kFloatsOfHalves
                       ? FloatFromHalf(b_, b_.CreateBitCast(row, halves))
                       : b_.CreateShl(b_.CreateZExt(row, Words()), 16);
         }
@@ -281,13 +282,16 @@ class Packer {
 
     llvm::IRBuilder<> b_;
     llvm::Function& function_;
-    const FactorForm form_;
+    const OperandForm form_;
     const bool columns_;
 };
 
 }  // namespace
 
-llvm::Function* MatrixPackFunction(llvm::Module& module, FactorForm form, bool is_b, bool columns) {
+llvm::Function* MatrixPackFunction(llvm::Module& module,
+                                   OperandForm form,
+                                   bool is_b,
+                                   bool columns) {
     std::string name = "matrix_pack_" + std::to_string(static_cast<unsigned>(form));
     name += is_b ? "_b" : "_a";
     name += columns ? "_columns" : "";

@@ -1,4 +1,4 @@
-// Factors of matrix products as the executors (matrix_executors.h) take them.
+// Operands of matrix products as the executors (matrix_executors.h) take them.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -8,7 +8,7 @@
 namespace fornax::kernel {
 
 // What is made of 16 rows of 16 elements, one after the other, aligned to 64 bytes.
-enum class FactorForm : uint8_t {
+enum class OperandForm : uint8_t {
     // f16 and bfloat16 become f32.
     kFloatsOfHalves,
     kFloatsOfBFloats,
@@ -33,16 +33,16 @@ enum class FactorForm : uint8_t {
 inline constexpr uint64_t kSplitBytes = 1024;
 inline constexpr uint64_t kSplitSecond = 2 * kSplitBytes;
 
-// What a factor takes. It is no power of two, because loads wait for stores whose addresses have
+// What an operand takes. It is no power of two, because loads wait for stores whose addresses have
 // the same lowest twelve bits.
-constexpr uint64_t FactorBytes(FactorForm form) {
-    return form == FactorForm::kSplitHalves ? 2112 : 1088;
+constexpr uint64_t OperandBytes(OperandForm form) {
+    return form == OperandForm::kSplitHalves ? 2112 : 1088;
 }
 
-inline constexpr uint64_t kMaxFactorBytes = FactorBytes(FactorForm::kSplitHalves);
+inline constexpr uint64_t kMaxOperandBytes = OperandBytes(OperandForm::kSplitHalves);
 
-// void(ptr packed, ptr from, i64 stride): writes a factor in a form. Its rows, or its columns (of
+// void(ptr packed, ptr from, i64 stride): writes an operand in a form. Its rows, or its columns (of
 // elements of 16 bits only), of 16 elements each begin `stride` bytes after one another.
-llvm::Function* MatrixPackFunction(llvm::Module& module, FactorForm form, bool is_b, bool columns);
+llvm::Function* MatrixPackFunction(llvm::Module& module, OperandForm form, bool is_b, bool columns);
 
 }  // namespace fornax::kernel

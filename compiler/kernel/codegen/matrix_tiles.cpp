@@ -20,11 +20,11 @@ using llvm::Value;
 constexpr uint8_t kRowBytes = 64;
 
 // The eight tile registers (Intel SDM volume 1, 18.3): four sums, two of A, two of B.
-constexpr uint8_t kSumTiles = 0;
+constexpr uint8_t kAccumulatorTiles = 0;
 constexpr uint8_t kTilesOfA = 4;
 constexpr uint8_t kTilesOfB = 6;
 constexpr uint8_t kNumTiles = 8;
-static_assert(kTilesOfA - kSumTiles == hal::kMatrixSumRegisters);
+static_assert(kTilesOfA - kAccumulatorTiles == hal::kMatrixAccumulatorRegisters);
 
 struct TileShape {
     uint8_t rows;
@@ -44,7 +44,7 @@ TileShape ShapeOf(uint8_t tile, MatrixFormat format) {
     return {kMatrixSize, kRowBytes};
 }
 
-llvm::Intrinsic::ID ProductOf(MatrixFormat format, uint64_t flags) {
+llvm::Intrinsic::ID MmaIntrinsicOf(MatrixFormat format, uint64_t flags) {
     if (format != MatrixFormat::kInt8) {
         return llvm::Intrinsic::x86_tdpbf16ps;
     }
@@ -63,18 +63,18 @@ bool UsesTiles(const llvm::Module& module, MatrixFormat format, uint64_t flags) 
            !(flags & ir::kMatrixKeepsDenormals);
 }
 
-FactorForm TileForm(MatrixFormat format) {
+OperandForm TileForm(MatrixFormat format) {
     switch (format) {
         case MatrixFormat::kF16:
             break;
         case MatrixFormat::kBF16:
-            return FactorForm::kPairsOfBFloats;
+            return OperandForm::kPairsOfBFloats;
         case MatrixFormat::kInt8:
-            return FactorForm::kQuadsOfBytes;
+            return OperandForm::kQuadsOfBytes;
         case MatrixFormat::kF32:
             break;  // UsesTiles
     }
-    return FactorForm::kSplitHalves;
+    return OperandForm::kSplitHalves;
 }
 
 llvm::Function* TileMulAddFunction(llvm::Module& module,
@@ -94,8 +94,8 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
         return made;
     }
     llvm::IRBuilder<> b(module.getContext());
-    const unsigned sums = side * side;
-    const std::vector<llvm::Type*> arguments(sums + 2 * side * steps, b.getPtrTy());
+    const unsigned accumulators = side * side;
+    const std::vector<llvm::Type*> arguments(accumulators + 2 * side * steps, b.getPtrTy());
     auto* type = llvm::FunctionType::get(b.getVoidTy(), arguments, false);
     auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
     function->setDoesNotThrow();
@@ -106,21 +106,23 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
                           {b.getInt8(number), from, b.getInt64(ShapeOf(number, format).row_bytes)});
     };
     auto tile = [&](unsigned number) { return b.getInt8(static_cast<uint8_t>(number)); };
-    const llvm::Intrinsic::ID product = ProductOf(format, flags);
-    for (unsigned i = 0; i < sums; ++i) {
-        load(kSumTiles + i, function->getArg(i));
+    const llvm::Intrinsic::ID mma = MmaIntrinsicOf(format, flags);
+    for (unsigned i = 0; i < accumulators; ++i) {
+        load(kAccumulatorTiles + i, function->getArg(i));
     }
     auto multiply = [&] {
-        for (unsigned i = 0; i < sums; ++i) {
-            b.CreateIntrinsic(
-                product, {},
-                {tile(kSumTiles + i), tile(kTilesOfA + i / side), tile(kTilesOfB + i % side)});
+        for (unsigned i = 0; i < accumulators; ++i) {
+            b.CreateIntrinsic(mma, {},
+                              {tile(kAccumulatorTiles + i), tile(kTilesOfA + i / side),
+                               tile(kTilesOfB + i % side)});
         }
     };
     for (unsigned step = 0; step < steps; ++step) {
-        auto factor = [&](unsigned i) { return function->getArg(sums + step * 2 * side + i); };
+        auto operand = [&](unsigned i) {
+            return function->getArg(accumulators + step * 2 * side + i);
+        };
         for (unsigned i = 0; i < 2 * side; ++i) {
-            load(i < side ? kTilesOfA + i : kTilesOfB + i - side, factor(i));
+            load(i < side ? kTilesOfA + i : kTilesOfB + i - side, operand(i));
         }
         multiply();
         if (format != MatrixFormat::kF16) {
@@ -130,7 +132,7 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
         Value* second[2];
         for (unsigned i = 0; i < side; ++i) {
             second[i] = b.CreateAlignedLoad(
-                b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt8Ty(), factor(i), kSplitSecond),
+                b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt8Ty(), operand(i), kSplitSecond),
                 llvm::Align(8));
             any = any ? b.CreateOr(any, second[i]) : second[i];
         }
@@ -139,18 +141,20 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
         b.CreateCondBr(b.CreateICmpEQ(any, b.getInt64(0)), same, other);
         b.SetInsertPoint(other);
         for (unsigned i = 0; i < side; ++i) {
-            load(kTilesOfA + i, b.CreateGEP(b.getInt8Ty(), factor(i), second[i]));
+            load(kTilesOfA + i, b.CreateGEP(b.getInt8Ty(), operand(i), second[i]));
         }
         b.CreateBr(same);
         b.SetInsertPoint(same);
         for (unsigned i = 0; i < side; ++i) {
-            load(kTilesOfB + i, b.CreateConstGEP1_64(b.getInt8Ty(), factor(side + i), kSplitBytes));
+            load(kTilesOfB + i,
+                 b.CreateConstGEP1_64(b.getInt8Ty(), operand(side + i), kSplitBytes));
         }
         multiply();
     }
-    for (unsigned i = 0; i < sums; ++i) {
-        b.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {},
-                          {tile(kSumTiles + i), function->getArg(i), b.getInt64(kRowBytes)});
+    for (unsigned i = 0; i < accumulators; ++i) {
+        b.CreateIntrinsic(
+            llvm::Intrinsic::x86_tilestored64, {},
+            {tile(kAccumulatorTiles + i), function->getArg(i), b.getInt64(kRowBytes)});
     }
     b.CreateRetVoid();
     return function;

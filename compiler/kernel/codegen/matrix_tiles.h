@@ -18,12 +18,12 @@ bool UsesTiles(const llvm::Module& module, hal::MatrixFormat format, uint64_t fl
 
 using hal::MatrixFormat;
 
-// The form of both factors that TileMulAddFunction takes.
-FactorForm TileForm(MatrixFormat format);
+// The form of both operands that TileMulAddFunction takes.
+OperandForm TileForm(MatrixFormat format);
 
-// void(ptr c..., ptr factors...): `side` x `side` sums, of 1 or 2 a side, in rows: sum (i, j) gains
-// a[i] * b[j] in each of the steps, whose factors, `side` of A and then as many of B, follow each
-// other. Sums have rows of 16 f32 or i32. All are aligned to 64 bytes.
+// void(ptr c..., ptr operands...): `side` x `side` sums, of 1 or 2 a side, in rows: sum (i, j)
+// gains a[i] * b[j] in each of the steps, whose operands, `side` of A and then as many of B, follow
+// each other. Sums have rows of 16 f32 or i32. All are aligned to 64 bytes.
 llvm::Function* TileMulAddFunction(llvm::Module& module,
                                    MatrixFormat format,
                                    uint64_t flags,

@@ -31,13 +31,13 @@ MatrixExecutor& MatrixUnit::ExecutorOf(const MatrixKind& kind) {
     return vectors_;
 }
 
-void MatrixUnit::LoadFactor(Value* factor,
-                            llvm::ArrayRef<Value*> matrix,
-                            const MatrixKind& kind,
-                            bool is_b) {
+void MatrixUnit::LoadOperand(Value* operand,
+                             llvm::ArrayRef<Value*> matrix,
+                             const MatrixKind& kind,
+                             bool is_b) {
     if (kind.format == hal::MatrixFormat::kF32) {
-        StoreMatrix(b_, matrix, factor);
-        TakeFactor(kind.format);
+        StoreMatrix(b_, matrix, operand);
+        TakeOperand(kind.format);
         return;
     }
     if (!rows_) {
@@ -45,30 +45,30 @@ void MatrixUnit::LoadFactor(Value* factor,
     }
     StoreMatrix(b_, matrix, rows_);
     const uint64_t element_bytes = kind.format == hal::MatrixFormat::kInt8 ? 1 : 2;
-    LoadFactorOf(factor, rows_, ir::kMatrixSize * element_bytes, kind, is_b, /*columns=*/false);
+    LoadOperandOf(operand, rows_, ir::kMatrixSize * element_bytes, kind, is_b, /*columns=*/false);
 }
 
-void MatrixUnit::LoadFactorOf(Value* factor,
-                              Value* from,
-                              uint64_t stride,
-                              const MatrixKind& kind,
-                              bool is_b,
-                              bool columns) {
-    ExecutorOf(kind).LoadFactor(factor, from, b_.getInt64(stride), kind, is_b, columns);
-    Count(hal::MatrixCommand::kLoadFactor, kind.format);
+void MatrixUnit::LoadOperandOf(Value* operand,
+                               Value* from,
+                               uint64_t stride,
+                               const MatrixKind& kind,
+                               bool is_b,
+                               bool columns) {
+    ExecutorOf(kind).LoadOperand(operand, from, b_.getInt64(stride), kind, is_b, columns);
+    Count(hal::MatrixCommand::kLoadOperand, kind.format);
 }
 
-void MatrixUnit::MultiplyAdd(llvm::ArrayRef<Value*> sums,
-                             llvm::ArrayRef<MatrixOperand> factors,
+void MatrixUnit::MultiplyAdd(llvm::ArrayRef<Value*> accumulators,
+                             llvm::ArrayRef<MatrixOperand> operands,
                              const MatrixKind& kind,
                              const MatrixLines& lines) {
-    ExecutorOf(kind).MultiplyAdd(sums, factors, kind, lines);
-    const auto count = static_cast<uint32_t>(sums.size());
-    // A sum and its row share one factor of A, and likewise for B.
-    const auto steps = static_cast<uint32_t>(factors.size()) / (count == 1 ? 2 : 4);
-    Count(hal::MatrixCommand::kLoadSum, kind.format, count);
+    ExecutorOf(kind).MultiplyAdd(accumulators, operands, kind, lines);
+    const auto count = static_cast<uint32_t>(accumulators.size());
+    // A sum and its row share one operand of A, and likewise for B.
+    const auto steps = static_cast<uint32_t>(operands.size()) / (count == 1 ? 2 : 4);
+    Count(hal::MatrixCommand::kLoadAccumulator, kind.format, count);
     Count(hal::MatrixCommand::kMultiplyAdd, kind.format, count * steps);
-    Count(hal::MatrixCommand::kStoreSum, kind.format, count);
+    Count(hal::MatrixCommand::kStoreAccumulator, kind.format, count);
 }
 
 void MatrixUnit::Finish(llvm::Function& kernel) {

@@ -27,28 +27,29 @@ class MatrixUnit {
     // Before all commands: the tiles take one format a kernel, and it is the first that they can
     // have and that is asked for.
     void Prepare(const MatrixKind& kind);
-    // What a factor becomes.
-    FactorForm FormOf(const MatrixKind& kind, bool is_b) {
+    // What an operand becomes.
+    OperandForm FormOf(const MatrixKind& kind, bool is_b) {
         return ExecutorOf(kind).FormOf(kind, is_b);
     }
     bool TakesRows(const MatrixKind& kind) { return ExecutorOf(kind).TakesRows(kind); }
 
-    // LOAD_FACTOR: of vectors that end to end are its rows; or of rows or columns in memory.
-    void LoadFactor(llvm::Value* factor,
-                    llvm::ArrayRef<llvm::Value*> matrix,
-                    const MatrixKind& kind,
-                    bool is_b);
-    void LoadFactorOf(llvm::Value* factor,
-                      llvm::Value* from,
-                      uint64_t stride,
-                      const MatrixKind& kind,
-                      bool is_b,
-                      bool columns);
-    // LOAD_FACTOR of what stays where it lies.
-    void TakeFactor(hal::MatrixFormat format) { Count(hal::MatrixCommand::kLoadFactor, format); }
-    // LOAD_SUM, MULTIPLY_ADD and STORE_SUM, of sums in memory: MatrixExecutor::MultiplyAdd.
-    void MultiplyAdd(llvm::ArrayRef<llvm::Value*> sums,
-                     llvm::ArrayRef<MatrixOperand> factors,
+    // LOAD_OPERAND: of vectors that end to end are its rows; or of rows or columns in memory.
+    void LoadOperand(llvm::Value* operand,
+                     llvm::ArrayRef<llvm::Value*> matrix,
+                     const MatrixKind& kind,
+                     bool is_b);
+    void LoadOperandOf(llvm::Value* operand,
+                       llvm::Value* from,
+                       uint64_t stride,
+                       const MatrixKind& kind,
+                       bool is_b,
+                       bool columns);
+    // LOAD_OPERAND of what stays where it lies.
+    void TakeOperand(hal::MatrixFormat format) { Count(hal::MatrixCommand::kLoadOperand, format); }
+    // LOAD_ACCUMULATOR, MULTIPLY_ADD and STORE_ACCUMULATOR, of sums in memory:
+    // MatrixExecutor::MultiplyAdd.
+    void MultiplyAdd(llvm::ArrayRef<llvm::Value*> accumulators,
+                     llvm::ArrayRef<MatrixOperand> operands,
                      const MatrixKind& kind,
                      const MatrixLines& lines);
     // CONFIGURE and RELEASE. When all of the kernel's code is there.
@@ -69,7 +70,7 @@ class MatrixUnit {
     ExplainRecorder& recorder_;
     VectorExecutor vectors_;
     std::optional<TileExecutor> tiles_;
-    llvm::Value* rows_ = nullptr;        // a factor's that are on their way
+    llvm::Value* rows_ = nullptr;        // an operand's that are on their way
     llvm::BasicBlock* block_ = nullptr;  // that the last of `blocks_` is for
     std::vector<Block> blocks_;
 };

@@ -26,7 +26,7 @@ using Values = std::vector<Value*>;
 // side by side.
 struct Blocking {
     uint32_t rows;
-    uint32_t sums;
+    uint32_t accumulators;
 };
 
 Blocking BlockingOf(uint32_t vector_bits, unsigned side) {
@@ -67,7 +67,7 @@ class MulAdd {
     void Emit() {
         b_.SetInsertPoint(NewBlock("entry"));
         for (unsigned row = 0; row < side_; ++row) {
-            for (unsigned column = 0; column < side_; column += blocking_.sums) {
+            for (unsigned column = 0; column < side_; column += blocking_.accumulators) {
                 if (blocking_.rows == ir::kMatrixSize) {
                     EmitRows(row, column, b_.getInt64(0));
                 } else {
@@ -119,29 +119,31 @@ class MulAdd {
 
     // Rows from `first` on of the sums (row, column), (row, column + 1), ...: all steps.
     void EmitRows(unsigned row, unsigned column, Value* first) {
-        Values sums;
-        ForEachPiece([&](uint32_t i, uint32_t sum, uint32_t piece) {
-            sums.push_back(b_.CreateAlignedLoad(
-                SumType(), SumAddress(row * side_ + column + sum, first, i, piece), Align()));
+        Values accumulators;
+        ForEachPiece([&](uint32_t i, uint32_t accumulator, uint32_t piece) {
+            accumulators.push_back(b_.CreateAlignedLoad(
+                AccumulatorType(),
+                AccumulatorAddress(row * side_ + column + accumulator, first, i, piece), Align()));
         });
         for (unsigned step = 0; step < steps_; ++step) {
             Value* a = function_.getArg(side_ * side_ + step * 2 * side_ + row);
             a = At(a, b_.CreateMul(first, b_.getInt64(stride_of_a_)));
             Values of_b;
-            for (unsigned sum = 0; sum < blocking_.sums; ++sum) {
-                of_b.push_back(
-                    function_.getArg(side_ * side_ + (step * 2 + 1) * side_ + column + sum));
+            for (unsigned accumulator = 0; accumulator < blocking_.accumulators; ++accumulator) {
+                of_b.push_back(function_.getArg(side_ * side_ + (step * 2 + 1) * side_ + column +
+                                                accumulator));
             }
             Value* lines = LinesOf(row, column, first, step);
-            sums = Loop(words_, 1, sums, [&](Value* k, const Values& carried) {
-                AskForLine(lines, k);
+            accumulators = Loop(words_, 1, accumulators, [&](Value* k, const Values& carried) {
+                PrefetchLine(lines, k);
                 return EmitStep(a, of_b, k, carried);
             });
         }
         size_t at = 0;
-        ForEachPiece([&](uint32_t i, uint32_t sum, uint32_t piece) {
-            b_.CreateAlignedStore(sums[at++],
-                                  SumAddress(row * side_ + column + sum, first, i, piece), Align());
+        ForEachPiece([&](uint32_t i, uint32_t accumulator, uint32_t piece) {
+            b_.CreateAlignedStore(
+                accumulators[at++],
+                AccumulatorAddress(row * side_ + column + accumulator, first, i, piece), Align());
         });
     }
     // Addresses of lines that a loop asks for, of which each has as many.
@@ -150,7 +152,7 @@ class MulAdd {
             return nullptr;
         }
         const unsigned parts = ir::kMatrixSize / blocking_.rows;
-        const unsigned place = (row * side_ + column) / blocking_.sums;
+        const unsigned place = (row * side_ + column) / blocking_.accumulators;
         Value* part = b_.CreateUDiv(first, b_.getInt64(blocking_.rows));
         Value* loop = b_.CreateAdd(b_.getInt64(uint64_t{place} * parts), part);
         loop = b_.CreateAdd(b_.CreateMul(loop, b_.getInt64(steps_)), b_.getInt64(step));
@@ -158,41 +160,44 @@ class MulAdd {
                   b_.CreateMul(loop, b_.getInt64(uint64_t{lines_} * 8)));
     }
     // Far apart: of requests that come together the processor drops most. Some are repeated.
-    void AskForLine(Value* lines, Value* turn) {
+    void PrefetchLine(Value* lines, Value* iteration) {
         if (!lines) {
             return;
         }
-        Value* number = b_.CreateUDiv(b_.CreateMul(turn, b_.getInt64(lines_)), b_.getInt64(words_));
+        Value* number =
+            b_.CreateUDiv(b_.CreateMul(iteration, b_.getInt64(lines_)), b_.getInt64(words_));
         Value* address = b_.CreateAlignedLoad(
             b_.getPtrTy(), At(lines, b_.CreateMul(number, b_.getInt64(8))), llvm::Align(8));
         FetchLine(b_, address, CacheLevel::kSecond);
     }
     // Word k of each row of A, with row k of B.
-    Values EmitStep(Value* a, const Values& of_b, Value* k, const Values& sums) {
+    Values EmitStep(Value* a, const Values& of_b, Value* k, const Values& accumulators) {
         Values rows_of_b;
         for (Value* b : of_b) {
             for (uint32_t piece = 0; piece < pieces_; ++piece) {
                 Value* at = b_.CreateMul(k, b_.getInt64(kRowBytes));
                 at = b_.CreateAdd(at, b_.getInt64(piece * bits_ / 8));
-                rows_of_b.push_back(b_.CreateAlignedLoad(SumType(), At(b, at), Align()));
+                rows_of_b.push_back(b_.CreateAlignedLoad(AccumulatorType(), At(b, at), Align()));
             }
         }
         Values next;
         Value* word = nullptr;
-        ForEachPiece([&](uint32_t i, uint32_t sum, uint32_t piece) {
-            if (sum == 0 && piece == 0) {
+        ForEachPiece([&](uint32_t i, uint32_t accumulator, uint32_t piece) {
+            if (accumulator == 0 && piece == 0) {
                 Value* at = b_.CreateAdd(b_.CreateMul(k, b_.getInt64(4)),
                                          b_.getInt64(uint64_t{i} * stride_of_a_));
-                word = b_.CreateAlignedLoad(SumType()->getScalarType(), At(a, at), llvm::Align(4));
+                word = b_.CreateAlignedLoad(AccumulatorType()->getScalarType(), At(a, at),
+                                            llvm::Align(4));
                 word = b_.CreateVectorSplat(lanes_, word);
             }
-            next.push_back(Step(sums[next.size()], word, rows_of_b[sum * pieces_ + piece]));
+            next.push_back(
+                Step(accumulators[next.size()], word, rows_of_b[accumulator * pieces_ + piece]));
         });
         return next;
     }
 
     llvm::Align Align() const { return llvm::Align(bits_ / 8); }
-    llvm::Type* SumType() {
+    llvm::Type* AccumulatorType() {
         llvm::Type* scalar =
             step_ == VectorStep::kPairsOfShorts ? b_.getInt32Ty() : b_.getFloatTy();
         return llvm::FixedVectorType::get(scalar, lanes_);
@@ -200,35 +205,36 @@ class MulAdd {
     Value* At(Value* pointer, Value* offset) {
         return b_.CreateGEP(b_.getInt8Ty(), pointer, offset);
     }
-    Value* SumAddress(unsigned sum, Value* first, uint32_t row, uint32_t piece) {
+    Value* AccumulatorAddress(unsigned accumulator, Value* first, uint32_t row, uint32_t piece) {
         Value* at = b_.CreateMul(b_.CreateAdd(first, b_.getInt64(row)), b_.getInt64(kRowBytes));
-        return At(function_.getArg(sum), b_.CreateAdd(at, b_.getInt64(piece * bits_ / 8)));
+        return At(function_.getArg(accumulator), b_.CreateAdd(at, b_.getInt64(piece * bits_ / 8)));
     }
     template <typename Body>
     void ForEachPiece(Body&& body) {
         for (uint32_t row = 0; row < blocking_.rows; ++row) {
-            for (uint32_t sum = 0; sum < blocking_.sums; ++sum) {
+            for (uint32_t accumulator = 0; accumulator < blocking_.accumulators; ++accumulator) {
                 for (uint32_t piece = 0; piece < pieces_; ++piece) {
-                    body(row, sum, piece);
+                    body(row, accumulator, piece);
                 }
             }
         }
     }
 
-    Value* Step(Value* sum, Value* a, Value* b) {
+    Value* Step(Value* accumulator, Value* a, Value* b) {
         switch (step_) {
             case VectorStep::kFloats:
                 // Products of f16 are exact, so that without fused operations the sums are the
                 // same.
                 if (bits_ >= 256) {
-                    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {SumType()}, {a, b, sum});
+                    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {AccumulatorType()},
+                                              {a, b, accumulator});
                 }
-                return b_.CreateFAdd(sum, b_.CreateFMul(a, b));
+                return b_.CreateFAdd(accumulator, b_.CreateFMul(a, b));
             case VectorStep::kPairsOfBFloats: {
                 auto* pairs = llvm::FixedVectorType::get(b_.getBFloatTy(), lanes_ * 2);
                 return b_.CreateIntrinsic(
                     llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
-                    {sum, b_.CreateBitCast(a, pairs), b_.CreateBitCast(b, pairs)});
+                    {accumulator, b_.CreateBitCast(a, pairs), b_.CreateBitCast(b, pairs)});
             }
             case VectorStep::kPairsOfShorts:
                 break;
@@ -239,7 +245,7 @@ class MulAdd {
         auto* pairs = llvm::FixedVectorType::get(b_.getInt16Ty(), lanes_ * 2);
         Value* products =
             b_.CreateIntrinsic(id, {}, {b_.CreateBitCast(a, pairs), b_.CreateBitCast(b, pairs)});
-        return b_.CreateAdd(sum, products);
+        return b_.CreateAdd(accumulator, products);
     }
 
     llvm::Function& function_;
@@ -260,7 +266,7 @@ class MulAdd {
 unsigned LoopsOf(const llvm::Module& module, unsigned side, unsigned steps) {
     const Blocking blocking =
         BlockingOf(static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)), side);
-    return side * side / blocking.sums * (ir::kMatrixSize / blocking.rows) * steps;
+    return side * side / blocking.accumulators * (ir::kMatrixSize / blocking.rows) * steps;
 }
 
 }  // namespace
@@ -274,34 +280,34 @@ unsigned VectorLines(const llvm::Module& module,
     return static_cast<unsigned>(std::min<size_t>(count / loops, WordsOf(step))) * loops;
 }
 
-FactorForm VectorForm(const llvm::Module& module,
-                      hal::MatrixFormat format,
-                      uint64_t flags,
-                      bool is_b) {
+OperandForm VectorForm(const llvm::Module& module,
+                       hal::MatrixFormat format,
+                       uint64_t flags,
+                       bool is_b) {
     switch (format) {
         case hal::MatrixFormat::kInt8:
             return flags & (is_b ? ir::kMatrixSignedB : ir::kMatrixSignedA)
-                       ? FactorForm::kShortsOfSigned
-                       : FactorForm::kShortsOfUnsigned;
+                       ? OperandForm::kShortsOfSigned
+                       : OperandForm::kShortsOfUnsigned;
         case hal::MatrixFormat::kBF16:
             // VDPBF16PS takes denormals for 0.
             return FlagOf(module, kBFloatDotFlag) != 0 && !(flags & ir::kMatrixKeepsDenormals)
-                       ? FactorForm::kPairsOfBFloats
-                       : FactorForm::kFloatsOfBFloats;
+                       ? OperandForm::kPairsOfBFloats
+                       : OperandForm::kFloatsOfBFloats;
         case hal::MatrixFormat::kF32:
-            return FactorForm::kFloats;
+            return OperandForm::kFloats;
         case hal::MatrixFormat::kF16:
             break;
     }
-    return FactorForm::kFloatsOfHalves;
+    return OperandForm::kFloatsOfHalves;
 }
 
-VectorStep VectorStepOf(FactorForm form) {
+VectorStep VectorStepOf(OperandForm form) {
     switch (form) {
-        case FactorForm::kShortsOfSigned:
-        case FactorForm::kShortsOfUnsigned:
+        case OperandForm::kShortsOfSigned:
+        case OperandForm::kShortsOfUnsigned:
             return VectorStep::kPairsOfShorts;
-        case FactorForm::kPairsOfBFloats:
+        case OperandForm::kPairsOfBFloats:
             return VectorStep::kPairsOfBFloats;
         default:
             return VectorStep::kFloats;

@@ -12,16 +12,16 @@ namespace fornax::kernel {
 
 // The form of A, or of B, that VectorMulAddFunction takes. `flags` is Instruction::imm of
 // matrix_muladd.
-FactorForm VectorForm(const llvm::Module& module,
-                      hal::MatrixFormat format,
-                      uint64_t flags,
-                      bool is_b);
+OperandForm VectorForm(const llvm::Module& module,
+                       hal::MatrixFormat format,
+                       uint64_t flags,
+                       bool is_b);
 
-// How a sum gains a product: by f32 or i32 sums of what words of the packed factors hold.
+// How a sum gains a product: by f32 or i32 sums of what words of the packed operands hold.
 enum class VectorStep : uint8_t { kFloats, kPairsOfShorts, kPairsOfBFloats };
-VectorStep VectorStepOf(FactorForm form);
+VectorStep VectorStepOf(OperandForm form);
 
-// void(ptr c..., ptr factors...): as TileMulAddFunction (matrix_tiles.h), of factors in the form
+// void(ptr c..., ptr operands...): as TileMulAddFunction (matrix_tiles.h), of operands in the form
 // that belongs to `step`. With `lines`, which VectorLines gave, an array of as many addresses is
 // the last argument, each of which the function asks for. With `stride_of_a`, the rows of A are so
 // many bytes apart, and not packed.

@@ -40,9 +40,9 @@ inline AccessCheck CheckOf(const MemoryRegion& region, AccessCheck checked) {
 
 // A byte offset as memory selection sees it.
 struct Offset {
-    const Shape* shape = nullptr;
+    const LanePattern* pattern = nullptr;
     llvm::Value* scalar = nullptr;  // uniform value or pattern's base, i32 or i64
-    llvm::Value* stride = nullptr;  // of rows, if it is not the value that the shape names
+    llvm::Value* stride = nullptr;  // of rows, if it is not the value that the pattern names
 };
 
 }  // namespace fornax::kernel

@@ -209,7 +209,7 @@ Descriptor MemoryRegions::LoadDescriptor(const ir::Binding& binding, Value* elem
 
 void MemoryRegions::EmitDescriptor(const ir::Instruction& inst) {
     const ir::ValueId buffer = inst.results[0];
-    const bool by_lane = shapes_.shape(inst.results[0]).varying() && code_.lanes > 1;
+    const bool by_lane = patterns_.pattern(inst.results[0]).varying() && code_.lanes > 1;
     if (inst.op == Op::kBufferFrom) {
         if (by_lane) {
             values_.SetDescriptor(

@@ -140,7 +140,7 @@ TEST_P(NativeDifferential, CountsWhatTheInterpreterCounts) {
         ASSERT_TRUE(status.ok()) << status.error().message;
         expected_ = dispatch.memory();
         const std::string text = ir::PrintKernel(kernel);
-        RunOtherPasses(kernel, GetParam() ? CodeQuality::kFull : CodeQuality::kQuick);
+        RunOtherPasses(kernel, GetParam() ? CodeTier::kOptimized : CodeTier::kBaseline);
         for (const TargetInfo& target : TestTargets()) {
             for (uint32_t lanes : {0u, 1u, 16u}) {
                 if (lanes != 0 && (options.subgroup_operations || &target != &TestTargets()[0])) {

@@ -26,7 +26,7 @@ class OpBuilder {
     void Build();
 
   private:
-    llvm::Type* Shape(llvm::Type* scalar) const {
+    llvm::Type* OfLanes(llvm::Type* scalar) const {
         return lanes_ ? llvm::FixedVectorType::get(scalar, lanes_) : scalar;
     }
     llvm::Type* MemoryType(ir::Type type) {
@@ -70,19 +70,19 @@ void OpBuilder::Build() {
     std::vector<llvm::Value*> operands;
     for (size_t k = 0; k < signature_.operands.size(); ++k) {
         ir::Type type = signature_.operands[k];
-        llvm::Type* memory = Shape(MemoryType(type));
+        llvm::Type* memory = OfLanes(MemoryType(type));
         llvm::Value* value =
             b_.CreateAlignedLoad(memory, Address(function->getArg(0), k, type, i), llvm::Align(1));
         for (auto [index, bits] : signature_.constants) {
             if (index == k) {
-                value =
-                    b_.CreateBitCast(llvm::ConstantInt::get(
-                                         Shape(b_.getIntNTy(memory->getScalarSizeInBits())), bits),
-                                     memory);
+                value = b_.CreateBitCast(
+                    llvm::ConstantInt::get(OfLanes(b_.getIntNTy(memory->getScalarSizeInBits())),
+                                           bits),
+                    memory);
             }
         }
         if (type == ir::Type::kBool) {
-            value = b_.CreateTrunc(value, Shape(b_.getInt1Ty()));
+            value = b_.CreateTrunc(value, OfLanes(b_.getInt1Ty()));
         }
         operands.push_back(value);
     }
@@ -91,7 +91,7 @@ void OpBuilder::Build() {
         ir::Type type = signature_.results[k];
         llvm::Value* value = results[k];
         if (type == ir::Type::kBool) {
-            value = b_.CreateZExt(value, Shape(b_.getInt8Ty()));
+            value = b_.CreateZExt(value, OfLanes(b_.getInt8Ty()));
         }
         b_.CreateAlignedStore(value, Address(function->getArg(1), k, type, i), llvm::Align(1));
     }

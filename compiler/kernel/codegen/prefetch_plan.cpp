@@ -6,7 +6,7 @@
 namespace fornax::kernel {
 
 using ir::Op;
-using Storage = Regions::Storage;
+using Storage = BarrierRegions::Storage;
 
 namespace {
 
@@ -15,16 +15,16 @@ constexpr size_t kMaxComputed = 256;
 constexpr size_t kMaxLoads = 64;
 constexpr uint64_t kLoopWeight = 8;
 constexpr uint64_t kMatrixWeight = 64;
-// The segment is this many times as long as what is added to it.
+// The region is this many times as long as what is added to it.
 constexpr uint64_t kWorthFetching = 6;
 
 }  // namespace
 
 PrefetchPlan::PrefetchPlan(const ir::Kernel& kernel,
-                           const ShapeAnalysis& shapes,
-                           const Regions& regions,
+                           const LaneAnalysis& patterns,
+                           const BarrierRegions& regions,
                            const std::vector<bool>& workgroup_level)
-    : kernel_(kernel), shapes_(shapes), regions_(regions), index_(kernel, kHints) {
+    : kernel_(kernel), patterns_(patterns), regions_(regions), index_(kernel, kHints) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
         if (inst.op == Op::kLoop && workgroup_level[i]) {
@@ -39,39 +39,40 @@ void PrefetchPlan::VisitLoop(const ir::Instruction& loop) {
         return;
     }
     FindDependents(steps);
-    std::vector<uint32_t> segments;
+    std::vector<uint32_t> regions;
     for (ir::BlockId block : loop.blocks) {
         for (const Step& step : regions_.steps(block)) {
-            if (step.kind == Step::Kind::kSegment) {
-                segments.push_back(step.segment);
+            if (step.kind == Step::Kind::kRegion) {
+                regions.push_back(step.region);
             }
         }
     }
     std::vector<uint64_t> weights;
-    for (uint32_t segment : segments) {
+    for (uint32_t region : regions) {
         uint64_t& weight = weights.emplace_back(0);
-        for (const SegmentItem& item : regions_.segment(segment).items) {
+        for (const RegionItem& item : regions_.region(region).items) {
             weight += Weight(item.inst);
         }
     }
-    for (size_t i = 0; i < segments.size(); ++i) {
-        Round round;
-        round.steps = steps;
-        AddLoads(regions_.segment(segments[i]), round);
-        if (round.loads.empty()) {
+    for (size_t i = 0; i < regions.size(); ++i) {
+        Iteration iteration;
+        iteration.steps = steps;
+        AddLoads(regions_.region(regions[i]), iteration);
+        if (iteration.loads.empty()) {
             continue;
         }
-        const uint64_t needed = kWorthFetching * (round.computed.size() + round.loads.size());
-        // In segments before it, not all that its offsets are made of is there.
+        const uint64_t needed =
+            kWorthFetching * (iteration.computed.size() + iteration.loads.size());
+        // In regions before it, not all that its offsets are made of is there.
         size_t by = i + 1;
-        while (by < segments.size() && (weights[by] < needed || rounds_.contains(segments[by]))) {
+        while (by < regions.size() && (weights[by] < needed || iterations_.contains(regions[by]))) {
             ++by;
         }
-        if (by == segments.size()) {
+        if (by == regions.size()) {
             by = i;
         }
-        if (weights[by] >= needed && !rounds_.contains(segments[by])) {
-            rounds_[segments[by]] = std::move(round);
+        if (weights[by] >= needed && !iterations_.contains(regions[by])) {
+            iterations_[regions[by]] = std::move(iteration);
         }
     }
 }
@@ -95,45 +96,45 @@ PrefetchPlan::Steps PrefetchPlan::FindSteps(const ir::Instruction& loop) {
     Steps steps;
     for (ir::ValueId param : kernel_.block(loop.blocks[0]).params) {
         const std::optional<int64_t> step = index_.StepOf(param);
-        if (step && *step != 0 && shapes_.shape(param).uniform()) {
+        if (step && *step != 0 && patterns_.pattern(param).uniform()) {
             steps.emplace_back(param, *step);
         }
     }
     return steps;
 }
 
-void PrefetchPlan::AddLoads(const Segment& from, Round& round) {
-    for (const SegmentItem& item : from.items) {
+void PrefetchPlan::AddLoads(const BarrierRegion& from, Iteration& iteration) {
+    for (const RegionItem& item : from.items) {
         const ir::Instruction& inst = kernel_.inst(item.inst);
-        if (item.kind != SegmentItem::Kind::kInstruction || inst.op != Op::kLoadBuffer ||
-            (inst.flags & ir::kVolatile) != 0 || round.loads.size() >= kMaxLoads ||
-            shapes_.shape(inst.operands[1]).varying() || !depends_[inst.operands[1].index] ||
-            HasItsLine(item.inst, round)) {
+        if (item.kind != RegionItem::Kind::kInstruction || inst.op != Op::kLoadBuffer ||
+            (inst.flags & ir::kVolatile) != 0 || iteration.loads.size() >= kMaxLoads ||
+            patterns_.pattern(inst.operands[1]).varying() || !depends_[inst.operands[1].index] ||
+            HasItsLine(item.inst, iteration)) {
             continue;
         }
-        const size_t before = round.computed.size();
-        if (Compute(inst.operands[0], round, 0) && Compute(inst.operands[1], round, 0)) {
-            round.loads.push_back(item.inst);
+        const size_t before = iteration.computed.size();
+        if (Compute(inst.operands[0], iteration, 0) && Compute(inst.operands[1], iteration, 0)) {
+            iteration.loads.push_back(item.inst);
         } else {
-            round.computed.resize(before);
+            iteration.computed.resize(before);
         }
     }
 }
 
 // Another load's rows probably lie in the same lines, before this one's.
-bool PrefetchPlan::HasItsLine(ir::InstId load, const Round& round) {
+bool PrefetchPlan::HasItsLine(ir::InstId load, const Iteration& iteration) {
     const ir::Instruction& inst = kernel_.inst(load);
-    const Shape& shape = shapes_.shape(inst.operands[1]);
+    const LanePattern& pattern = patterns_.pattern(inst.operands[1]);
     const auto bytes = static_cast<int64_t>(
         inst.results.size() * std::max(1u, ir::ByteSize(kernel_.type(inst.results[0]))));
     const int64_t row_bytes =
-        bytes + (shape.offsets.empty() ? 0
-                                       : *std::ranges::max_element(shape.offsets) -
-                                             *std::ranges::min_element(shape.offsets));
-    return std::ranges::any_of(round.loads, [&](ir::InstId id) {
+        bytes + (pattern.offsets.empty() ? 0
+                                         : *std::ranges::max_element(pattern.offsets) -
+                                               *std::ranges::min_element(pattern.offsets));
+    return std::ranges::any_of(iteration.loads, [&](ir::InstId id) {
         const ir::Instruction& other = kernel_.inst(id);
         if (other.operands[0] != inst.operands[0] ||
-            !shapes_.shape(other.operands[1]).SameLanes(shape)) {
+            !patterns_.pattern(other.operands[1]).SameLanes(pattern)) {
             return false;
         }
         const auto distance = index_.Distance(other.operands[1], inst.operands[1]);
@@ -161,32 +162,33 @@ void PrefetchPlan::FindDependents(const Steps& steps) {
     }
 }
 
-bool PrefetchPlan::Compute(ir::ValueId value, Round& round, uint32_t depth) const {
+bool PrefetchPlan::Compute(ir::ValueId value, Iteration& iteration, uint32_t depth) const {
     auto is_counter = [&](const auto& step) { return step.first == value; };
-    if (std::any_of(round.steps.begin(), round.steps.end(), is_counter)) {
+    if (std::any_of(iteration.steps.begin(), iteration.steps.end(), is_counter)) {
         return true;
     }
-    if (std::find(round.computed.begin(), round.computed.end(), value) != round.computed.end()) {
+    if (std::find(iteration.computed.begin(), iteration.computed.end(), value) !=
+        iteration.computed.end()) {
         return true;
     }
-    if (shapes_.shape(value).has_rows() &&
-        !Compute(shapes_.shape(value).stride, round, depth + 1)) {
+    if (patterns_.pattern(value).has_rows() &&
+        !Compute(patterns_.pattern(value).stride, iteration, depth + 1)) {
         return false;
     }
     if (regions_.storage(value) == Storage::kWorkgroup && !depends_[value.index]) {
         return true;
     }
     const ir::Instruction* inst = kernel_.Definition(value);
-    if (!inst || depth > kMaxDepth || round.computed.size() >= kMaxComputed ||
+    if (!inst || depth > kMaxDepth || iteration.computed.size() >= kMaxComputed ||
         inst->results.size() != 1 || !ir::HasProperty(inst->op, ir::kPure)) {
         return false;
     }
     for (ir::ValueId operand : inst->operands) {
-        if (!Compute(operand, round, depth + 1)) {
+        if (!Compute(operand, iteration, depth + 1)) {
             return false;
         }
     }
-    round.computed.push_back(value);
+    iteration.computed.push_back(value);
     return true;
 }
 

@@ -1,9 +1,9 @@
 // What is fetched ahead.
 //
 // A loop that brings tiles of buffers into workgroup memory and then computes with them waits for
-// memory in every round: all loads of a round come at once, and the next round's only after a
-// barrier. So the segment that computes asks for the next round's tile, a vector's part at a time:
-// the first that follows and is long enough, or else the one that loads.
+// memory in every iteration: all loads of an iteration come at once, and the next iteration's only
+// after a barrier. So the region that computes asks for the next iteration's tile, a vector's part
+// at a time: the first that follows and is long enough, or else the one that loads.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,30 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/kernel/analysis/regions.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
 #include "compiler/kernel/index/index_builder.h"
 
 namespace fornax::kernel {
 
 class PrefetchPlan {
   public:
-    // At the start of a segment.
-    struct Round {
-        std::vector<std::pair<ir::ValueId, int64_t>> steps;  // a counter, what a round adds to it
-        std::vector<ir::ValueId> computed;  // with the next round's counters, in this order
-        std::vector<ir::InstId> loads;      // of an earlier segment, whose offsets are then known
+    // At the start of a region.
+    struct Iteration {
+        std::vector<std::pair<ir::ValueId, int64_t>>
+            steps;                          // a counter, what an iteration adds to it
+        std::vector<ir::ValueId> computed;  // with the next iteration's counters, in this order
+        std::vector<ir::InstId> loads;      // of an earlier region, whose offsets are then known
     };
 
     PrefetchPlan(const ir::Kernel& kernel,
-                 const ShapeAnalysis& shapes,
-                 const Regions& regions,
+                 const LaneAnalysis& patterns,
+                 const BarrierRegions& regions,
                  const std::vector<bool>& workgroup_level);
 
     // Null if nothing is fetched there.
-    const Round* Find(uint32_t segment) const {
-        const auto found = rounds_.find(segment);
-        return found == rounds_.end() ? nullptr : &found->second;
+    const Iteration* Find(uint32_t region) const {
+        const auto found = iterations_.find(region);
+        return found == iterations_.end() ? nullptr : &found->second;
     }
 
   private:
@@ -41,18 +42,18 @@ class PrefetchPlan {
 
     void VisitLoop(const ir::Instruction& loop);
     Steps FindSteps(const ir::Instruction& loop);
-    void AddLoads(const Segment& from, Round& round);
-    bool HasItsLine(ir::InstId load, const Round& round);
-    bool Compute(ir::ValueId value, Round& round, uint32_t depth) const;
+    void AddLoads(const BarrierRegion& from, Iteration& iteration);
+    bool HasItsLine(ir::InstId load, const Iteration& iteration);
+    bool Compute(ir::ValueId value, Iteration& iteration, uint32_t depth) const;
     void FindDependents(const Steps& steps);
     uint64_t Weight(ir::InstId id) const;
 
     const ir::Kernel& kernel_;
-    const ShapeAnalysis& shapes_;
-    const Regions& regions_;
+    const LaneAnalysis& patterns_;
+    const BarrierRegions& regions_;
     std::vector<bool> depends_;  // by value: on the counters of the current loop
     IndexBuilder index_;
-    std::map<uint32_t, Round> rounds_;  // by segment
+    std::map<uint32_t, Iteration> iterations_;  // by region
 };
 
 }  // namespace fornax::kernel

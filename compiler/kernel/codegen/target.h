@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "compiler/kernel/interface/quality.h"
+#include "compiler/kernel/interface/code_tier.h"
 #include "compiler/kernel/interface/target_info.h"
 
 namespace fornax::kernel {
@@ -23,11 +23,11 @@ bool HasTiles(const TargetInfo& target);
 // Whether products of two pairs of bfloat16 are one instruction for a vector (VDPBF16PS).
 bool HasBFloatDot(const TargetInfo& target);
 
-inline JoinedProducts JoinedProductsFor(const TargetInfo& target) {
+inline JoinedMmas JoinedMmasFor(const TargetInfo& target) {
     if (HasTiles(target)) {
-        return JoinedProducts::kAll;
+        return JoinedMmas::kAll;
     }
-    return HasBFloatDot(target) ? JoinedProducts::kBFloat16 : JoinedProducts::kNone;
+    return HasBFloatDot(target) ? JoinedMmas::kBFloat16 : JoinedMmas::kNone;
 }
 
 // With AVX-512 all vectors have twice the registers.

@@ -32,8 +32,8 @@ inline constexpr char kBFloatDotFlag[] = "fornax.bfloat_dot";
 // Module flag: 1 where the target multiplies tiles of bfloat16 and of bytes (AMX), else 0.
 inline constexpr char kTilesFlag[] = "fornax.tiles";
 
-// Module flag: 1 where code is to be made soon rather than to run fast (kQuick), else 0.
-inline constexpr char kQuickFlag[] = "fornax.quick";
+// Module flag: 1 where code is to be made soon rather than to run fast (kBaseline), else 0.
+inline constexpr char kBaselineFlag[] = "fornax.baseline";
 
 // A module's flag; 0 if it has none of that name.
 uint64_t FlagOf(const llvm::Module& module, const char* name);

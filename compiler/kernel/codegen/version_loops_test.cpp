@@ -24,12 +24,12 @@ constexpr char kPrologue[] = R"(
     %bytes:i32 = const 18
     %step:i32 = const 64
     %start:i32 = load_push %zero align(4)
-    %turns:i32 = load_push %four align(4)
+    %iterations:i32 = load_push %four align(4)
     %more:i32 = load_push %eight align(4)
     %far:i32 = load_push %twelve align(4)
     %half:i32 = lshr %li, %five
     %later:i32 = imul %half, %more
-    %count:i32 = iadd %turns, %later
+    %count:i32 = iadd %iterations, %later
 )";
 
 // Reads blocks of eight halves behind another one each, from `start` on, and those `far`
@@ -76,13 +76,13 @@ constexpr char kBody[] = R"(
 struct Case {
     const char* what;
     uint32_t start;
-    uint32_t turns;
+    uint32_t iterations;
     uint32_t more;  // of the upper half of the lanes
     uint32_t far;
 };
 
 constexpr Case kCases[] = {
-    {"all turns", 0, 4, 0, 64},
+    {"all iterations", 0, 4, 0, 64},
     {"one iteration", 0, 1, 0, 8},
     {"no iteration", 0, 0, 0, 8},
     {"places that are not those of blocks", 3, 4, 0, 64},
@@ -105,7 +105,7 @@ std::vector<uint32_t> Expected(const Case& at, const std::vector<uint32_t>& in) 
     for (uint32_t lane = 0; lane < 64; ++lane) {
         uint32_t total = 0;
         uint32_t col = at.start;
-        for (uint32_t i = 0; i < at.turns + (lane >> 5) * at.more; ++i, col += 64) {
+        for (uint32_t i = 0; i < at.iterations + (lane >> 5) * at.more; ++i, col += 64) {
             const uint32_t place = lane % 8 * 2;
             total = total * 3 + half((col + lane) / 8 * 18 + place + 2);
             total = total * 5 + half((col + at.far + lane) / 8 * 18 + place);
@@ -119,11 +119,11 @@ constexpr char kAttributes[] = "workgroup_size(64, 1, 1) push_constants(16)";
 
 // Without robust access nothing may be outside.
 bool ReadsOutside(const Case& at, size_t bytes) {
-    const uint64_t columns = uint64_t{64} * (at.turns + at.more) + at.start + at.far;
+    const uint64_t columns = uint64_t{64} * (at.iterations + at.more) + at.start + at.far;
     return columns / 8 * 18 + 18 > bytes;
 }
 
-TEST(VersionLoops, TurnsThatPassTheTestsAndOthers) {
+TEST(VersionLoops, IterationsThatPassTheTestsAndOthers) {
     const std::vector<uint32_t> in = Counting(200, 0x01020304);
     for (const char* robust : {"", " robust"}) {
         const ir::Kernel kernel =
@@ -135,7 +135,7 @@ TEST(VersionLoops, TurnsThatPassTheTestsAndOthers) {
             SCOPED_TRACE(testing::Message() << at.what << robust);
             const std::vector<uint32_t> wanted = Expected(at, in);
             ForEachWidth(kernel, {in, std::vector<uint32_t>(64, 7)},
-                         {.push_constants = {at.start, at.turns, at.more, at.far}},
+                         {.push_constants = {at.start, at.iterations, at.more, at.far}},
                          [&](const Buffers& results) { ASSERT_EQ(results[1], wanted); });
         }
     }

@@ -53,7 +53,7 @@ struct AccessRecord {
     std::string operation;  // of the kernel IR
     std::string memory;     // "set 0 binding 1", "workgroup", ...
     std::string type;       // "f32", "f32 x4"
-    std::string shape;      // how the offset differs between lanes
+    std::string pattern;    // how the offset differs between lanes
     AccessForm form = AccessForm::kUnknown;
     AccessCheck check = AccessCheck::kNone;
     uint32_t runs = 0;  // kRuns: vector accesses
@@ -61,7 +61,7 @@ struct AccessRecord {
     // Speculations only: the lanes' offsets, and what has to hold for them.
     std::string assumptions;
     bool masked = false;
-    uint32_t segment = 0;
+    uint32_t region = 0;
     uint32_t loop = 0;   // the innermost loop around it: 1 + index in `constructs`; 0: none
     uint32_t depth = 0;  // loops around it
 };
@@ -72,7 +72,7 @@ struct ConstructRecord {
     std::string kind;        // "loop", "if", "switch"
     bool workgroup = false;  // run once for the workgroup, because it holds a barrier
     bool divergent = false;  // lanes go different ways: masks
-    uint32_t segment = 0;
+    uint32_t region = 0;
     uint32_t loop = 0;  // as for accesses
     uint32_t depth = 0;
 };
@@ -89,15 +89,15 @@ struct KeptRecord {
 struct MatrixRecord {
     CodePlace place;  // of the first product
     hal::MatrixCounts counts;
-    uint32_t segment = 0;
+    uint32_t region = 0;
     uint32_t loop = 0;  // as for accesses
     uint32_t depth = 0;
 };
 
 // A stretch between barriers, run for one vector after the other.
-struct SegmentRecord {
+struct RegionRecord {
     uint32_t instructions = 0;
-    uint32_t imports = 0;  // values of other segments that it uses
+    uint32_t imports = 0;  // values of other regions that it uses
     uint32_t lanes = 0;    // invocations a vector
 };
 
@@ -125,7 +125,7 @@ struct KernelExplanation {
     uint32_t instructions = 0;       // after the passes
     uint32_t llvm_instructions = 0;  // as emitted
     uint32_t code_bytes = 0;         // of the object file
-    std::vector<SegmentRecord> segments;
+    std::vector<RegionRecord> regions;
     std::vector<KeptRecord> kept;
     std::vector<ConstructRecord> constructs;
     std::vector<AccessRecord> accesses;

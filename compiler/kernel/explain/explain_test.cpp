@@ -65,7 +65,7 @@ TEST(Explain, ContiguousAndBroadcastAndGather) {
     EXPECT_EQ(store.check, AccessCheck::kNone);
     EXPECT_EQ(store.place.instruction, "OpStore");
     EXPECT_THAT(store.place.source, HasSubstr(":8"));
-    EXPECT_THAT(store.shape, HasSubstr("lane * 4"));
+    EXPECT_THAT(store.pattern, HasSubstr("lane * 4"));
     EXPECT_EQ(store.type, "i32");
     EXPECT_FALSE(store.masked);
     int scalar = 0;
@@ -76,10 +76,10 @@ TEST(Explain, ContiguousAndBroadcastAndGather) {
         contiguous += access.form == AccessForm::kContiguous && access.operation == "load_buffer";
         gather += access.form == AccessForm::kGather;
         if (access.form == AccessForm::kGather) {
-            EXPECT_EQ(access.shape, "varying");
+            EXPECT_EQ(access.pattern, "varying");
         }
         if (access.form == AccessForm::kScalar) {
-            EXPECT_THAT(access.shape, StartsWith("uniform"));
+            EXPECT_THAT(access.pattern, StartsWith("uniform"));
         }
     }
     EXPECT_EQ(scalar, 1);
@@ -152,16 +152,16 @@ TEST(Explain, LoopsAndMasks) {
     EXPECT_TRUE(inside);
 }
 
-TEST(Explain, BarriersMakeSegmentsAndKeepValues) {
+TEST(Explain, BarriersMakeRegionsAndKeepValues) {
     const KernelExplanation e = Explain(
         Wide("    uint l = gl_LocalInvocationIndex; uint own = s[i]; tile[l] = own * 3u; barrier();"
              " o[i] = tile[63u - l] + own;",
              "shared uint tile[64];"));
-    EXPECT_EQ(e.segments.size(), 2u);
+    EXPECT_EQ(e.regions.size(), 2u);
     EXPECT_EQ(e.shared_bytes, 256u);
-    EXPECT_EQ(AccessTo(e, "workgroup", "store_shared").segment, 0u);
+    EXPECT_EQ(AccessTo(e, "workgroup", "store_shared").region, 0u);
     const AccessRecord& load = AccessTo(e, "workgroup", "load_shared");
-    EXPECT_EQ(load.segment, 1u);
+    EXPECT_EQ(load.region, 1u);
     EXPECT_EQ(load.form, AccessForm::kRuns);
     EXPECT_THAT(load.check, testing::AnyOf(AccessCheck::kProven, AccessCheck::kClamped));
     bool own_is_kept = false;

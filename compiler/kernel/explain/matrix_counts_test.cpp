@@ -19,9 +19,9 @@ constexpr uint32_t kWorkgroups = 2;
 // Matrix products of 16 x 16 x 16 in one of 64 x 64 x 64.
 constexpr uint64_t kProducts = 64;
 
-// A product of 64 x 64 x 64 with the factors of a format. Each of four subgroups, two a workgroup,
+// A product of 64 x 64 x 64 with the operands of a format. Each of four subgroups, two a workgroup,
 // makes 32 x 32 sums. `depth`: 64, as the shader is told it.
-std::string Product(const std::string& factor, const std::string& sum, const std::string& depth) {
+std::string Product(const std::string& operand, const std::string& sum, const std::string& depth) {
     std::string text = R"(#version 460
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -56,7 +56,7 @@ void main() {
             text.replace(at, name.size(), by);
         }
     };
-    replace("FACTOR", factor);
+    replace("FACTOR", operand);
     replace("SUM", sum);
     replace("DEPTH", depth);
     text.replace(text.find("void main"), 0,
@@ -67,11 +67,11 @@ void main() {
 // All workgroups, in two calls.
 hal::MatrixCounts RunKernel(hal::KernelEntry entry, const void* context, uint32_t scratch_bytes) {
     std::vector<uint32_t> output(64 * 64);
-    std::vector<uint32_t> factors(2 * 64 * 64, 0);
+    std::vector<uint32_t> operands(2 * 64 * 64, 0);
     std::vector<uint32_t> push(hal::kPushConstantBytes / 4, 64);
     const hal::BufferDescriptor set[] = {
         {reinterpret_cast<uint64_t>(output.data()), output.size() * 4},
-        {reinterpret_cast<uint64_t>(factors.data()), factors.size() * 4}};
+        {reinterpret_cast<uint64_t>(operands.data()), operands.size() * 4}};
     const void* sets[] = {set};
     hal::DispatchFrame frame;
     frame.descriptor_sets = sets;
@@ -105,7 +105,7 @@ hal::MatrixCounts RunCode(KernelBackend& backend,
 }
 
 struct Format {
-    const char* factor;
+    const char* operand;
     const char* sum;
     hal::MatrixFormat format;
 };
@@ -127,22 +127,21 @@ TEST(MatrixCounts, AreThoseOfTheProduct) {
     for (const Format& format : kFormats) {
         for (const std::string depth : {"64", "depth"}) {
             const Words module =
-                CompileGlsl(Product(format.factor, format.sum, depth), "--target-env vulkan1.3");
+                CompileGlsl(Product(format.operand, format.sum, depth), "--target-env vulkan1.3");
             const CompileRequest request = Request(module);
             const auto check = [&](const hal::MatrixCounts& counts, const std::string& what) {
-                SCOPED_TRACE(std::string(format.factor) + ", depth " + depth + ", " + what);
+                SCOPED_TRACE(std::string(format.operand) + ", depth " + depth + ", " + what);
                 for (uint32_t i = 0; i < hal::kMatrixFormats; ++i) {
                     const bool own = i == static_cast<uint32_t>(format.format);
-                    EXPECT_EQ(counts.products[i], own ? kProducts : 0);
-                    EXPECT_EQ(counts.products[i] * hal::kMultiplyAddsPerProduct,
-                              own ? 262'144u : 0u);
+                    EXPECT_EQ(counts.mmas[i], own ? kProducts : 0);
+                    EXPECT_EQ(counts.mmas[i] * hal::kMultiplyAddsPerMma, own ? 262'144u : 0u);
                 }
-                // A step's factors are loaded once for four products, or for each again.
-                EXPECT_GE(counts.factors_loaded, kProducts);
-                EXPECT_LE(counts.factors_loaded, 2 * kProducts);
-                EXPECT_EQ(counts.sums_loaded, counts.sums_stored);
-                EXPECT_GE(counts.sums_loaded, 16u);
-                EXPECT_LE(counts.sums_loaded, kProducts);
+                // A step's operands are loaded once for four products, or for each again.
+                EXPECT_GE(counts.operands_loaded, kProducts);
+                EXPECT_LE(counts.operands_loaded, 2 * kProducts);
+                EXPECT_EQ(counts.accumulators_loaded, counts.accumulators_stored);
+                EXPECT_GE(counts.accumulators_loaded, 16u);
+                EXPECT_LE(counts.accumulators_loaded, kProducts);
             };
             auto interpreted = backend->MakeInterpreted(request);
             ASSERT_TRUE(interpreted.ok()) << interpreted.error().message;
@@ -151,13 +150,13 @@ TEST(MatrixCounts, AreThoseOfTheProduct) {
             check(obvious, "interpreted");
             EXPECT_EQ(obvious.commands(), kProducts * 5);
             for (const TargetInfo& target : TestTargets()) {
-                check(RunCode(*backend, request, target, CompileTier::kQuick),
-                      target.cpu_name + " quick");
-                const hal::MatrixCounts full =
-                    RunCode(*backend, request, target, CompileTier::kFull);
-                check(full, target.cpu_name + " full");
-                // Four products of a step share their four factors.
-                EXPECT_EQ(full.factors_loaded, kProducts);
+                check(RunCode(*backend, request, target, CompileTier::kBaseline),
+                      target.cpu_name + " baseline");
+                const hal::MatrixCounts optimized =
+                    RunCode(*backend, request, target, CompileTier::kOptimized);
+                check(optimized, target.cpu_name + " optimized");
+                // Four products of a step share their four operands.
+                EXPECT_EQ(optimized.operands_loaded, kProducts);
             }
         }
     }
@@ -181,13 +180,13 @@ TEST(MatrixCounts, AreExplained) {
             ASSERT_LE(record.depth, 1u);
             EXPECT_EQ(record.place.instruction, "OpCooperativeMatrixMulAddKHR");
             EXPECT_NE(record.place.source, "");
-            const uint32_t turns = record.depth == 0 ? 1 : 64 / 16;
-            for (uint32_t i = 0; i < turns * explained->vectors * kWorkgroups; ++i) {
+            const uint32_t iterations = record.depth == 0 ? 1 : 64 / 16;
+            for (uint32_t i = 0; i < iterations * explained->vectors * kWorkgroups; ++i) {
                 counts += record.counts;
             }
         }
-        const hal::MatrixCounts ran = RunCode(*backend, request, target, CompileTier::kFull);
-        EXPECT_EQ(counts.products[0], kProducts);
+        const hal::MatrixCounts ran = RunCode(*backend, request, target, CompileTier::kOptimized);
+        EXPECT_EQ(counts.mmas[0], kProducts);
         EXPECT_EQ(counts, ran) << counts.commands() << " and " << ran.commands();
     }
 }
@@ -203,8 +202,8 @@ TEST(MatrixCounts, FollowTheControlFlow) {
     const Words module = CompileGlsl(text, "--target-env vulkan1.3");
     const CompileRequest request = Request(module);
     for (const TargetInfo& target : TestTargets()) {
-        for (const CompileTier tier : {CompileTier::kQuick, CompileTier::kFull}) {
-            EXPECT_EQ(RunCode(*backend, request, target, tier).products[0], kProducts / 2 * 3 / 4);
+        for (const CompileTier tier : {CompileTier::kBaseline, CompileTier::kOptimized}) {
+            EXPECT_EQ(RunCode(*backend, request, target, tier).mmas[0], kProducts / 2 * 3 / 4);
         }
     }
 }

@@ -99,9 +99,10 @@ class MatrixFloats : public testing::Test {
         const Outcome expected = RunKernel((*interpreted)->entry, (*interpreted)->context, 0);
         EXPECT_NE(expected.out, std::vector<float>(kOut, 0.5f));
         for (const TargetInfo& target : TestTargets()) {
-            for (const CompileTier tier : {CompileTier::kQuick, CompileTier::kFull}) {
+            for (const CompileTier tier : {CompileTier::kBaseline, CompileTier::kOptimized}) {
                 SCOPED_TRACE(testing::Message()
-                             << target.cpu_name << (tier == CompileTier::kFull ? " full" : " quick")
+                             << target.cpu_name
+                             << (tier == CompileTier::kOptimized ? " optimized" : " baseline")
                              << (robust ? ", robust" : "") << ", subgroups of " << subgroup_size);
                 auto compiled = backend->Compile(request, target, {}, tier, CodeTime::kNow);
                 EXPECT_TRUE(compiled.ok()) << compiled.error().message;
@@ -112,8 +113,8 @@ class MatrixFloats : public testing::Test {
                 const Outcome got = RunKernel(entry, nullptr, compiled->facts.scratch_bytes);
                 Compare(got.out, expected.out);
                 Compare(got.in, expected.in);
-                EXPECT_EQ(got.counts.products[static_cast<uint32_t>(hal::MatrixFormat::kF32)],
-                          expected.counts.products[static_cast<uint32_t>(hal::MatrixFormat::kF32)]);
+                EXPECT_EQ(got.counts.mmas[static_cast<uint32_t>(hal::MatrixFormat::kF32)],
+                          expected.counts.mmas[static_cast<uint32_t>(hal::MatrixFormat::kF32)]);
                 if (HasFailure()) {
                     return expected;
                 }
@@ -150,7 +151,7 @@ for (uint k = 0; k < depth; k += 32)
     coopMatStore(sums[i], o, own + (i / 2 * 16) * 32 + i % 2 * 16, 32, ROWS);
 )";
 
-TEST_F(MatrixFloats, TilesOfSums) {
+TEST_F(MatrixFloats, TilesOfAccumulators) {
     push_ = {64, 64, 0};
     for (const uint32_t size : {8u, 16u, 32u, 64u}) {
         std::string text = Glsl("", kTiles);

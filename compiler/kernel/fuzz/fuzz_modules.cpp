@@ -120,7 +120,7 @@ int ReduceSeed(const Options& options) {
         }));
     std::printf("%zu statements left; robust %d, target %zu, lanes %u, %s code\n", left,
                 which.options.robust, which.target, which.lanes,
-                which.quality == CodeQuality::kQuick ? "quick" : "full");
+                which.tier == CodeTier::kBaseline ? "baseline" : "optimized");
     InChild([&] {
         const StageSink sink = [&](std::string_view extension, std::string_view text) {
             WriteFile(directory + "/" + std::to_string(which.seed) + "." + std::string(extension),

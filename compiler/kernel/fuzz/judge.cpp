@@ -177,7 +177,7 @@ Case CaseOf(uint64_t seed, size_t targets) {
         which.options.subgroups = true;
         which.lanes = 0;  // a vector is a subgroup
     }
-    which.quality = random.Chance(30) ? CodeQuality::kQuick : CodeQuality::kFull;
+    which.tier = random.Chance(30) ? CodeTier::kBaseline : CodeTier::kOptimized;
     return which;
 }
 
@@ -205,8 +205,7 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
         return "the scratch memory: the first passes raise the bound from " +
                std::to_string(*first_bound) + " to " + std::to_string(*scratch_bound);
     }
-    RunOtherPasses(*read, which.quality, VectorRegisters(target.info),
-                   JoinedProductsFor(target.info));
+    RunOtherPasses(*read, which.tier, VectorRegisters(target.info), JoinedMmasFor(target.info));
     if (Status verified = ir::Verify(*read); !verified.ok()) {
         return "the verifier after the passes: " + verified.error().message;
     }
@@ -215,7 +214,7 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
         sink("ir", ir::PrintKernel(*read));
     }
     auto native = CompileToNative(*read, target.info, *target.machine, sink, which.lanes,
-                                  /*explain=*/nullptr, which.quality);
+                                  /*explain=*/nullptr, which.tier);
     if (!native.ok()) {
         return "the compiler: " + native.error().message;
     }

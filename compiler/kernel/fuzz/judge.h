@@ -20,7 +20,7 @@ struct Case {
     RandomModuleOptions options;
     size_t target = 0;
     uint32_t lanes = 0;  // 0: the emitter chooses
-    CodeQuality quality = CodeQuality::kFull;
+    CodeTier tier = CodeTier::kOptimized;
 };
 
 // What is tried for a seed: every kind of option in turn.

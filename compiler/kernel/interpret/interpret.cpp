@@ -174,16 +174,17 @@ class Interpreter {
         return any;
     }
 
-    // Each product by itself: its factors and its sum come from the subgroup and go back there.
+    // Each product by itself: its operands and its accumulator come from the subgroup and go back
+    // there.
     void CountMatrixCommands(const Instruction& inst) {
         if (inst.op != Op::kMatrixMulAdd || worker_ == nullptr) {
             return;
         }
         hal::MatrixCounts counts;
-        ++counts.products[static_cast<uint32_t>(MatrixFormatOf(kernel_, inst))];
-        counts.factors_loaded += 2;
-        ++counts.sums_loaded;
-        ++counts.sums_stored;
+        ++counts.mmas[static_cast<uint32_t>(MatrixFormatOf(kernel_, inst))];
+        counts.operands_loaded += 2;
+        ++counts.accumulators_loaded;
+        ++counts.accumulators_stored;
         worker_->unit_counts += hal::UnitCountsOf(counts);
     }
 

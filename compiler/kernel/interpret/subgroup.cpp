@@ -80,7 +80,7 @@ Matrix ReadMatrix(const Kernel& kernel, const Instruction& inst, Lanes lanes, si
 }
 
 // An element of A or B; `is_signed` is for integers.
-double Factor(const Kernel& kernel, const Instruction& inst, uint64_t bits, bool is_signed) {
+double OperandOf(const Kernel& kernel, const Instruction& inst, uint64_t bits, bool is_signed) {
     if (inst.imm & kMatrixBFloat16) {
         return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
     }
@@ -132,10 +132,10 @@ void RunMatrixOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
         for (uint32_t i = 0; i < kMatrixElements; ++i) {
             std::array<double, kMatrixSize> row, column;
             for (uint32_t k = 0; k < kMatrixSize; ++k) {
-                row[k] = Factor(kernel, inst, a[i / kMatrixSize * kMatrixSize + k],
-                                (inst.imm & kMatrixSignedA) != 0);
-                column[k] = Factor(kernel, inst, b[k * kMatrixSize + i % kMatrixSize],
-                                   (inst.imm & kMatrixSignedB) != 0);
+                row[k] = OperandOf(kernel, inst, a[i / kMatrixSize * kMatrixSize + k],
+                                   (inst.imm & kMatrixSignedA) != 0);
+                column[k] = OperandOf(kernel, inst, b[k * kMatrixSize + i % kMatrixSize],
+                                      (inst.imm & kMatrixSignedB) != 0);
             }
             const bool integer = kernel.type(inst.results[0]) == Type::kI32;
             result[i] = integer ? IntegerSum(inst, row, column, c[i]) : FloatSum(row, column, c[i]);

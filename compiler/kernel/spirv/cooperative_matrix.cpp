@@ -274,18 +274,18 @@ Status CooperativeMatrices::MatrixMulAdd(const Inst& inst) {
         operands.insert(operands.end(), tuple.begin(), tuple.end());
     }
     FORNAX_ASSIGN_OR_RETURN(const Type* result, MatrixType(inst, inst.type));
-    const Type& sum = types_.Get(result->element);
-    const ir::Type factor = components[0]->scalar;
+    const Type& accumulator = types_.Get(result->element);
+    const ir::Type operand = components[0]->scalar;
     const bool bfloat = components[0]->is_bfloat16;
-    const bool integers = factor == ir::Type::kI8;
+    const bool integers = operand == ir::Type::kI8;
     const ir::Type wanted = integers ? ir::Type::kI32 : ir::Type::kF32;
     // Not listed, but ggml's flash attention does it: sums that are f16 are f32 for one product.
-    const bool half_sums = factor == ir::Type::kF16 && components[2]->scalar == factor &&
-                           !components[2]->is_bfloat16 && sum.scalar == factor;
-    const bool floats = factor == ir::Type::kF16 || factor == ir::Type::kF32;
-    if ((!bfloat && !integers && !floats) || components[1]->scalar != factor ||
+    const bool half_accumulators = operand == ir::Type::kF16 && components[2]->scalar == operand &&
+                                   !components[2]->is_bfloat16 && accumulator.scalar == operand;
+    const bool floats = operand == ir::Type::kF16 || operand == ir::Type::kF32;
+    if ((!bfloat && !integers && !floats) || components[1]->scalar != operand ||
         components[1]->is_bfloat16 != bfloat || result->use != kAccumulator ||
-        (!half_sums && (components[2]->scalar != wanted || sum.scalar != wanted))) {
+        (!half_accumulators && (components[2]->scalar != wanted || accumulator.scalar != wanted))) {
         return Unsupported(inst,
                            "multiplies and adds other types than f32, f16 or bfloat16 with sums of "
                            "f32, or 8-bit with sums of 32-bit integers");
@@ -298,7 +298,7 @@ Status CooperativeMatrices::MatrixMulAdd(const Inst& inst) {
         }
     };
     set_if(bfloat, ir::kMatrixBFloat16);
-    set_if(half_sums, ir::kMatrixHalfSums);
+    set_if(half_accumulators, ir::kMatrixHalfSums);
     // Sums are of binary32, and "the accuracy of floating-point operations on BFloat16KHR values is
     // the same as" of it (SPV_KHR_bfloat16); no f16 gives a denormal there.
     set_if(!integers && modes_.PreservesDenormals(ir::Type::kF32), ir::kMatrixKeepsDenormals);
@@ -313,20 +313,20 @@ Status CooperativeMatrices::MatrixMulAdd(const Inst& inst) {
         set_if(HasBit(mask, Mask::MatrixCSignedComponentsKHR), ir::kMatrixSignedC);
         set_if(HasBit(mask, Mask::SaturatingAccumulationKHR), ir::kMatrixSaturating);
     }
-    if (half_sums) {
+    if (half_accumulators) {
         for (size_t i = 2 * size_t{result->count}; i < operands.size(); ++i) {
             operands[i] = builder_.Emit(ir::Op::kFConvert, wanted, {operands[i]});
         }
     }
     const std::vector<ir::Type> types(result->count, wanted);
     const ir::InstId id = builder_.Append(ir::Op::kMatrixMulAdd, operands, types, flags);
-    Tuple sums = kernel_.inst(id).results;
-    if (half_sums) {
-        for (ir::ValueId& value : sums) {
-            value = builder_.Emit(ir::Op::kFConvert, factor, {value});
+    Tuple accumulators = kernel_.inst(id).results;
+    if (half_accumulators) {
+        for (ir::ValueId& value : accumulators) {
+            value = builder_.Emit(ir::Op::kFConvert, operand, {value});
         }
     }
-    return values_.Define(inst, std::move(sums));
+    return values_.Define(inst, std::move(accumulators));
 }
 
 Status CooperativeMatrices::MatrixLength(const Inst& inst) {

@@ -3,7 +3,7 @@
 //
 // A sample is a loop over the levels that contribute (one or two) around a loop over the texels
 // that a filter needs (one, two, four or eight), so that the code holds a single fetch. The numbers
-// of turns are the same for all lanes: a lane whose filter is nearest, where that of others is
+// of iterations are the same for all lanes: a lane whose filter is nearest, where that of others is
 // linear, gives the other texels no weight.
 #pragma once
 

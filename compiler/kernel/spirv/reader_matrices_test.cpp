@@ -134,24 +134,24 @@ TEST(ReaderMatrices, FloatProducts) {
         EXPECT_EQ(wholes, 2u);
         ShaderData data;
         data.workgroups = 1;
-        std::vector<float> sums(256), factors(640);
+        std::vector<float> sums(256), operands(640);
         for (size_t i = 0; i < sums.size(); ++i) {
             sums[i] = static_cast<float>(i);
         }
-        for (size_t i = 0; i < factors.size(); ++i) {
-            factors[i] = static_cast<float>(i % 23) - 11;
+        for (size_t i = 0; i < operands.size(); ++i) {
+            operands[i] = static_cast<float>(i % 23) - 11;
         }
         data.output.resize(256);
         memcpy(data.output.data(), sums.data(), 1024);
         data.storage.resize(640);
-        memcpy(data.storage.data(), factors.data(), 2560);
+        memcpy(data.storage.data(), operands.data(), 2560);
         data.push[0] = 6;  // vectors in a row
         Status status = RunShader(*kernel, data);
         ASSERT_TRUE(status.ok()) << status.error().message;
         for (uint32_t i = 0; i < 256; ++i) {
             float sum = sums[i];
             for (uint32_t k = 0; k < 16; ++k) {
-                sum += factors[8 + i / 16 * 24 + k] * factors[256 + i % 16 * 20 + k];
+                sum += operands[8 + i / 16 * 24 + k] * operands[256 + i % 16 * 20 + k];
             }
             ASSERT_EQ(std::bit_cast<float>(data.output[i]), sum) << i;
         }

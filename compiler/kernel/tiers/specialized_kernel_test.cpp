@@ -194,7 +194,7 @@ TEST_F(SpecializedKernelTest, VariantsHaveBothTiers) {
     const auto* tiered = dynamic_cast<const TieredKernel*>(variant->get());
     ASSERT_NE(tiered, nullptr);
     EXPECT_FALSE(tiered->Serialized().empty());  // waits
-    EXPECT_TRUE(tiered->is_full());
+    EXPECT_TRUE(tiered->is_optimized());
     EXPECT_EQ(RunOn(*kernel, 2, 9), 2 * 256u + 9);
 }
 

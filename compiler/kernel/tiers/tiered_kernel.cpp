@@ -17,8 +17,8 @@ hal::KernelEntry EntryOf(const LoadedObject& object) {
 
 }  // namespace
 
-TieredKernel::TieredKernel(const CacheEntryFacts& facts, std::unique_ptr<LoadedObject> quick)
-    : quick_(std::move(quick)), quick_entry_(EntryOf(*quick_)) {
+TieredKernel::TieredKernel(const CacheEntryFacts& facts, std::unique_ptr<LoadedObject> baseline)
+    : baseline_(std::move(baseline)), baseline_entry_(EntryOf(*baseline_)) {
     entry = Run;
     context = this;
     workgroup_size = facts.workgroup_size;
@@ -37,27 +37,27 @@ void TieredKernel::Run(const hal::DispatchFrame* dispatch,
                        uint64_t first_workgroup,
                        uint64_t count) {
     const auto* self = static_cast<const TieredKernel*>(dispatch->kernel_context);
-    if (hal::KernelEntry full = self->full_entry_.load(std::memory_order_acquire)) {
-        full(dispatch, worker, first_workgroup, count);
+    if (hal::KernelEntry optimized = self->optimized_entry_.load(std::memory_order_acquire)) {
+        optimized(dispatch, worker, first_workgroup, count);
         return;
     }
     // A kernel that is stopped does not come back here; what it took is not counted.
     const auto start = std::chrono::steady_clock::now();
-    self->quick_entry_(dispatch, worker, first_workgroup, count);
+    self->baseline_entry_(dispatch, worker, first_workgroup, count);
     const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
-    self->quick_nanoseconds_.fetch_add(time.count(), std::memory_order_relaxed);
+    self->baseline_nanoseconds_.fetch_add(time.count(), std::memory_order_relaxed);
 }
 
-std::chrono::nanoseconds TieredKernel::quick_time() const {
+std::chrono::nanoseconds TieredKernel::baseline_time() const {
     return is_waited_for_.load(std::memory_order_relaxed)
                ? std::chrono::nanoseconds::max()
-               : std::chrono::nanoseconds(quick_nanoseconds_.load(std::memory_order_relaxed));
+               : std::chrono::nanoseconds(baseline_nanoseconds_.load(std::memory_order_relaxed));
 }
 
-void TieredKernel::Install(std::unique_ptr<LoadedObject> full, std::vector<uint8_t> bytes) {
-    full_ = std::move(full);
+void TieredKernel::Install(std::unique_ptr<LoadedObject> optimized, std::vector<uint8_t> bytes) {
+    optimized_ = std::move(optimized);
     serialized = std::move(bytes);
-    full_entry_.store(EntryOf(*full_), std::memory_order_release);
+    optimized_entry_.store(EntryOf(*optimized_), std::memory_order_release);
     Abandon();
 }
 

@@ -23,21 +23,23 @@ namespace fornax::kernel {
 
 class TieredKernel : public CompiledKernel {
   public:
-    TieredKernel(const CacheEntryFacts& facts, std::unique_ptr<LoadedObject> quick);
+    TieredKernel(const CacheEntryFacts& facts, std::unique_ptr<LoadedObject> baseline);
 
-    // From now on calls of the entry go to `full`; those that are under way stay where they are.
-    // `serialized` is what a cache keeps. Once.
-    void Install(std::unique_ptr<LoadedObject> full, std::vector<uint8_t> serialized);
+    // From now on calls of the entry go to `optimized`; those that are under way stay where they
+    // are. `serialized` is what a cache keeps. Once.
+    void Install(std::unique_ptr<LoadedObject> optimized, std::vector<uint8_t> serialized);
     // The optimized tier will not come. Once, instead.
     void Abandon();
 
     // Waits for the optimized tier. In a child process, where the compilation does not go on, only
     // what was there at the fork.
     const std::vector<uint8_t>& Serialized() const override;
-    bool is_full() const { return full_entry_.load(std::memory_order_acquire) != nullptr; }
+    bool is_optimized() const {
+        return optimized_entry_.load(std::memory_order_acquire) != nullptr;
+    }
     // How long the baseline tier has run, over all workers; the maximum while somebody waits for
     // the optimized tier.
-    std::chrono::nanoseconds quick_time() const;
+    std::chrono::nanoseconds baseline_time() const;
 
   private:
     static void Run(const hal::DispatchFrame* dispatch,
@@ -45,11 +47,11 @@ class TieredKernel : public CompiledKernel {
                     uint64_t first_workgroup,
                     uint64_t count);
 
-    std::unique_ptr<LoadedObject> quick_;
-    std::unique_ptr<LoadedObject> full_;
-    hal::KernelEntry quick_entry_;
-    std::atomic<hal::KernelEntry> full_entry_ = nullptr;
-    mutable std::atomic<int64_t> quick_nanoseconds_ = 0;
+    std::unique_ptr<LoadedObject> baseline_;
+    std::unique_ptr<LoadedObject> optimized_;
+    hal::KernelEntry baseline_entry_;
+    std::atomic<hal::KernelEntry> optimized_entry_ = nullptr;
+    mutable std::atomic<int64_t> baseline_nanoseconds_ = 0;
     mutable std::atomic<bool> is_waited_for_ = false;
     // Whether `serialized` is what it will be. No lock: nothing of it may be left held, or waited
     // for, when a child process destroys the kernel.

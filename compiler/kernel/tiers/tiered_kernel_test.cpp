@@ -192,12 +192,12 @@ class TieredKernelTest : public testing::Test {
 };
 
 TEST_F(TieredKernelTest, BothCodesComputeTheSame) {
-    const auto quick = Compile(*MakeCompiler("0"));
-    const std::vector<uint32_t> bits = RunBits(*quick);
+    const auto baseline = Compile(*MakeCompiler("0"));
+    const std::vector<uint32_t> bits = RunBits(*baseline);
     EXPECT_FALSE(IsStored()) << "the baseline tier must not stay";
-    const auto full = Compile(*MakeCompiler("1"));
-    EXPECT_FALSE(full->from_disk_cache);
-    EXPECT_EQ(RunBits(*full), bits);
+    const auto optimized = Compile(*MakeCompiler("1"));
+    EXPECT_FALSE(optimized->from_disk_cache);
+    EXPECT_EQ(RunBits(*optimized), bits);
     EXPECT_TRUE(IsStored());
 }
 
@@ -210,14 +210,14 @@ TEST_F(TieredKernelTest, LoopsComputeTheSameUnrolledOrNot) {
     EXPECT_EQ(RunBits(*kernel), bits);
 }
 
-TEST_F(TieredKernelTest, FullCodeReplacesQuickCode) {
+TEST_F(TieredKernelTest, TheOptimizedTierReplacesTheBaselineTier) {
     auto compiler = MakeCompiler(nullptr);
     const auto kernel = Compile(*compiler);
     const std::vector<uint32_t> bits = RunBits(*kernel);
     auto* tiered = dynamic_cast<const TieredKernel*>(kernel.get());
     ASSERT_NE(tiered, nullptr) << "the kernel is too short for a baseline tier";
     EXPECT_FALSE(kernel->Serialized().empty());  // waits
-    EXPECT_TRUE(tiered->is_full());
+    EXPECT_TRUE(tiered->is_optimized());
     EXPECT_EQ(RunBits(*kernel), bits);
     EXPECT_TRUE(IsStored());
     EXPECT_EQ(Compile(*compiler), kernel);
@@ -231,7 +231,7 @@ TEST_F(TieredKernelTest, WhatAShortProgramCompilesIsStored) {
     EXPECT_TRUE(IsStored());
 }
 
-TEST_F(TieredKernelTest, AKernelMayGoBeforeItsFullCodeComes) {
+TEST_F(TieredKernelTest, AKernelMayGoBeforeItsOptimizedTierComes) {
     auto compiler = MakeCompiler(nullptr);
     auto kernel = Compile(*compiler);
     kernel = nullptr;
@@ -483,18 +483,18 @@ TEST_F(BackgroundQueueTest, DropsTheOldestOfManyThatAreGone) {
     EXPECT_EQ(ran_.front(), -1);
 }
 
-TEST_F(TieredKernelTest, CountsForHowLongTheQuickCodeRuns) {
+TEST_F(TieredKernelTest, CountsForHowLongTheBaselineTierRuns) {
     auto compiler = MakeCompiler(nullptr);
     const auto kernel = Compile(*compiler);
     auto* tiered = dynamic_cast<const TieredKernel*>(kernel.get());
     ASSERT_NE(tiered, nullptr);
-    EXPECT_EQ(tiered->quick_time().count(), 0);
+    EXPECT_EQ(tiered->baseline_time().count(), 0);
     RunBits(*kernel);
-    if (!tiered->is_full()) {
-        EXPECT_GT(tiered->quick_time().count(), 0);
+    if (!tiered->is_optimized()) {
+        EXPECT_GT(tiered->baseline_time().count(), 0);
     }
     kernel->Serialized();
-    EXPECT_EQ(tiered->quick_time(), std::chrono::nanoseconds::max());
+    EXPECT_EQ(tiered->baseline_time(), std::chrono::nanoseconds::max());
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 // differently by invocation, as long as no invocation then meets a barrier before all come together
 // again (other branches decide that):
 //   if %c { ...; if %d { ...; barrier; ... } ... }
-// Where %c differs between invocations as far as shapes tell, the workgroup finds out:
+// Where %c differs between invocations as far as patterns tell, the workgroup finds out:
 //   %same, %first = do all invocations have the value of one of them (through workgroup memory)
 //   if %same { if %first { as before } } else { if %c { the same without barriers } }
 // A branch that leaves a construct, such as an early return of an inlined function out of a loop,
@@ -27,8 +27,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/kernel/analysis/regions.h"
-#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
+#include "compiler/kernel/analysis/lane_patterns.h"
 #include "compiler/kernel/ir/any_inside.h"
 #include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/transform/barrier_paths.h"
@@ -65,11 +65,11 @@ class BranchSplitter {
             if (std::ranges::find(level, true) == level.end()) {
                 return;
             }
-            const ShapeAnalysis shapes(kernel_, kLanes, level);
+            const LaneAnalysis patterns(kernel_, kLanes, level);
             const Structure structure(kernel_);
             BarrierPaths paths(kernel_, structure);
             level_ = &level;
-            shapes_ = &shapes;
+            patterns_ = &patterns;
             ends_ = FindEnds(structure);
             std::vector<InstId> branches;
             FindBranches(kernel_.body, paths, branches);
@@ -120,8 +120,8 @@ class BranchSplitter {
         if (inst.op != Op::kIf && inst.op != Op::kSwitch) {
             return false;
         }
-        const Shape& shape = shapes_->shape(inst.operands[0]);
-        if (shape.uniform() && shape.workgroup) {
+        const LanePattern& pattern = patterns_->pattern(inst.operands[0]);
+        if (pattern.uniform() && pattern.workgroup) {
             return false;
         }
         const std::vector<SideWays> sides = paths.Sides(id);
@@ -406,7 +406,7 @@ class BranchSplitter {
     const uint32_t slot_;     // in workgroup memory: a value, then whether any differs from it
     std::vector<bool> ends_;  // FindEnds
     const std::vector<bool>* level_ = nullptr;
-    const ShapeAnalysis* shapes_ = nullptr;
+    const LaneAnalysis* patterns_ = nullptr;
 };
 
 }  // namespace

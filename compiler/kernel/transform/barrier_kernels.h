@@ -15,7 +15,8 @@ struct BarrierKernel {
 };
 
 inline constexpr BarrierKernel kBarrierKernels[] = {
-    // A function that returns early out of a loop with a barrier, some in the third round, and a
+    // A function that returns early out of a loop with a barrier, some in the third iteration, and
+    // a
     // caller with a barrier behind.
     {"EarlyReturn", 1, R"(
         %r:i32 = scope @0 {
@@ -41,8 +42,8 @@ inline constexpr BarrierKernel kBarrierKernels[] = {
             %m:i32 = imul %n, %five
             yield %m
         })"},
-    // The others go on in the loop, for different numbers of rounds.
-    {"RoundsThatDiffer", 2, R"(
+    // The others go on in the loop, for different numbers of iterations.
+    {"IterationsThatDiffer", 2, R"(
         %r:i32 = scope @0 {
             %n:i32 = loop @1 (%k:i32 = %z, %s:i32 = %i) {
                 %early:bool = ult %k, %two
@@ -71,7 +72,7 @@ inline constexpr BarrierKernel kBarrierKernels[] = {
             %m:i32 = imul %n, %five
             yield %m
         })"},
-    // Some skip the rest of the round; all meet in the next.
+    // Some skip the rest of the iteration; all meet in the next.
     {"Continue", 1, R"(
         %r:i32 = loop @1 (%k:i32 = %z, %s:i32 = %i) {
             %third:bool = ieq %k, %two
@@ -216,7 +217,8 @@ inline constexpr BarrierKernel kBarrierKernels[] = {
             %next:i32 = iadd %k, %one
             next %next, %v
         })"},
-    // Some skip the rest of the round, of the others some leave the loop, and who comes to its end
+    // Some skip the rest of the iteration, of the others some leave the loop, and who comes to its
+    // end
     // goes on or not. Nobody meets the barrier.
     {"NeverMet", 3, R"(
         %r:i32 = loop @1 (%k:i32 = %z, %s:i32 = %i) {

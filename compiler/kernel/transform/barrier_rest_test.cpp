@@ -2,8 +2,8 @@
 // kernels give stays, and control flow that holds barriers is left to values that all have.
 #include <gtest/gtest.h>
 
-#include "compiler/kernel/analysis/regions.h"
-#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
+#include "compiler/kernel/analysis/lane_patterns.h"
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/test_dispatch.h"
 #include "compiler/kernel/ir/text.h"
@@ -31,7 +31,7 @@ std::vector<uint8_t> Execute(const ir::Kernel& kernel, uint64_t seed) {
 // it does not.
 size_t CountParted(const ir::Kernel& kernel) {
     const std::vector<bool> level = FindWorkgroupLevel(kernel);
-    const ShapeAnalysis shapes(kernel, 16, level);
+    const LaneAnalysis patterns(kernel, 16, level);
     const Structure structure(kernel);
     BarrierPaths paths(kernel, structure);
     size_t count = 0;
@@ -40,8 +40,8 @@ size_t CountParted(const ir::Kernel& kernel) {
         if (!level[id.index] || (inst.op != ir::Op::kIf && inst.op != ir::Op::kSwitch)) {
             continue;
         }
-        const Shape& shape = shapes.shape(inst.operands[0]);
-        if (!(shape.uniform() && shape.workgroup) && !paths.TakenTogether(id)) {
+        const LanePattern& pattern = patterns.pattern(inst.operands[0]);
+        if (!(pattern.uniform() && pattern.workgroup) && !paths.TakenTogether(id)) {
             ++count;
         }
     }

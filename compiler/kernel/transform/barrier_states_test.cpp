@@ -2,8 +2,8 @@
 // give stays, no branch around a barrier depends on an invocation, and nothing is copied.
 #include <gtest/gtest.h>
 
-#include "compiler/kernel/analysis/regions.h"
-#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
+#include "compiler/kernel/analysis/lane_patterns.h"
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/test_dispatch.h"
 #include "compiler/kernel/ir/text.h"
@@ -25,14 +25,14 @@ std::vector<uint8_t> Execute(const ir::Kernel& kernel) {
 
 bool IsUniformAroundBarriers(const ir::Kernel& kernel) {
     const std::vector<bool> level = FindWorkgroupLevel(kernel);
-    const ShapeAnalysis shapes(kernel, 16, level);
+    const LaneAnalysis patterns(kernel, 16, level);
     for (ir::InstId id : Structure(kernel).preorder) {
         const ir::Instruction& inst = kernel.inst(id);
         if (!level[id.index] || (inst.op != ir::Op::kIf && inst.op != ir::Op::kSwitch)) {
             continue;
         }
-        const Shape& shape = shapes.shape(inst.operands[0]);
-        if (!shape.uniform() || !shape.workgroup) {
+        const LanePattern& pattern = patterns.pattern(inst.operands[0]);
+        if (!pattern.uniform() || !pattern.workgroup) {
             return false;
         }
     }
@@ -59,8 +59,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels,
                          testing::ValuesIn(kBarrierKernels),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// A loop whose rounds each end early for some, in `branches` places with work behind them, and a
-// neighbour's value at its end.
+// A loop whose iterations each end early for some, in `branches` places with work behind them, and
+// a neighbour's value at its end.
 std::string LongKernel(int branches, int work) {
     std::string body = R"(
     %r:i32 = loop @1 (%k:i32 = %z, %s:i32 = %i) {

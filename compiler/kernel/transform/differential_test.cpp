@@ -92,10 +92,10 @@ const Pass kPasses[] = {
          JoinGuards(kernel);
      }},
     {"FuseSums", FuseSums},
-    {"QuickPipeline",
+    {"BaselinePipeline",
      [](ir::Kernel& kernel) {
          RunFirstPasses(kernel);
-         RunOtherPasses(kernel, CodeQuality::kQuick);
+         RunOtherPasses(kernel, CodeTier::kBaseline);
      }},
     {"SplitLoops",
      [](ir::Kernel& kernel) {

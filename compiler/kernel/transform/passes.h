@@ -2,7 +2,7 @@
 // A pass is one function: it takes a verified kernel and leaves a verified kernel.
 #pragma once
 
-#include "compiler/kernel/interface/quality.h"
+#include "compiler/kernel/interface/code_tier.h"
 #include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
@@ -32,7 +32,7 @@ void FuseSums(ir::Kernel& kernel);
 // any; Simplify should follow. For the baseline tier loops stay loops, unless they are tiny.
 bool UnrollLoops(ir::Kernel& kernel,
                  uint32_t max_instructions,
-                 CodeQuality quality = CodeQuality::kFull);
+                 CodeTier tier = CodeTier::kOptimized);
 
 // Makes loads of elements that are known at run time only choose between all elements, where an
 // array has few of them and every store names its own. True if there were any; PromoteLocals should
@@ -70,13 +70,13 @@ void SplitBarrierBranches(ir::Kernel& kernel, uint32_t max_growth);
 // each part of them. True if it split any; Simplify should follow.
 bool SplitLoops(ir::Kernel& kernel, uint32_t vector_registers);
 
-// Loops that carry at least so many values and run a known number of times take up to four rounds
-// at once. True if there were any; Simplify should follow.
+// Loops that carry at least so many values and run a known number of times take up to four
+// iterations at once. True if there were any; Simplify should follow.
 bool UnrollPartly(ir::Kernel& kernel, uint32_t least_carried);
 
-// Loops that bring factors of these matrix products into workgroup memory and multiply them take
-// several rounds at once. True if there were any; Simplify should follow.
-bool JoinRounds(ir::Kernel& kernel, JoinedProducts joined = JoinedProducts::kAll);
+// Loops that bring operands of these matrix products into workgroup memory and multiply them take
+// several iterations at once. True if there were any; Simplify should follow.
+bool JoinIterations(ir::Kernel& kernel, JoinedMmas joined = JoinedMmas::kAll);
 
 // Sums of f16, which the device does not list but ggml's attention uses, are f32 for a product.
 // Where they go from one product straight to the next they stay f32, as if both were one product of
@@ -102,11 +102,11 @@ bool DistributeLoops(ir::Kernel& kernel);
 // of the text afterwards.
 void RunFirstPasses(ir::Kernel& kernel, uint32_t vector_registers = 32);
 void RunOtherPasses(ir::Kernel& kernel,
-                    CodeQuality quality,
+                    CodeTier tier,
                     uint32_t vector_registers = 32,
-                    JoinedProducts joined = JoinedProducts::kNone);
+                    JoinedMmas joined = JoinedMmas::kNone);
 void RunPipeline(ir::Kernel& kernel,
                  uint32_t vector_registers = 32,
-                 JoinedProducts joined = JoinedProducts::kNone);
+                 JoinedMmas joined = JoinedMmas::kNone);
 
 }  // namespace fornax::kernel

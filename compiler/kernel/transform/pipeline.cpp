@@ -8,7 +8,7 @@ namespace {
 // Unrolling stops here; every instruction costs LLVM far more than the passes.
 constexpr uint32_t kMaxUnrolledInstructions = 20'000;
 // An inner loop's trip count may depend on an outer, unrolled loop's counter.
-constexpr int kMaxUnrollRounds = 3;
+constexpr int kMaxUnrollPasses = 3;
 // What a loop carries that computes a tile in registers.
 constexpr uint32_t kTileValues = 8;
 constexpr uint32_t kRegistersOfAvx512 = 32;
@@ -31,11 +31,11 @@ void RunFirstPasses(ir::Kernel& kernel, uint32_t vector_registers) {
 }
 
 void RunOtherPasses(ir::Kernel& kernel,
-                    CodeQuality quality,
+                    CodeTier tier,
                     uint32_t vector_registers,
-                    JoinedProducts joined) {
-    for (int round = 0; round < kMaxUnrollRounds; ++round) {
-        if (!UnrollLoops(kernel, kMaxUnrolledInstructions, quality)) {
+                    JoinedMmas joined) {
+    for (int pass = 0; pass < kMaxUnrollPasses; ++pass) {
+        if (!UnrollLoops(kernel, kMaxUnrolledInstructions, tier)) {
             break;
         }
         Simplify(kernel);
@@ -52,7 +52,7 @@ void RunOtherPasses(ir::Kernel& kernel,
         PromoteLocals(kernel);
         Simplify(kernel);
     }
-    if (quality == CodeQuality::kFull) {
+    if (tier == CodeTier::kOptimized) {
         if (VersionStrides(kernel)) {
             Simplify(kernel);
         }
@@ -62,7 +62,7 @@ void RunOtherPasses(ir::Kernel& kernel,
     }
     CombineMemoryAccesses(kernel);
     Simplify(kernel);
-    if (quality == CodeQuality::kFull) {
+    if (tier == CodeTier::kOptimized) {
         if (SplitLoops(kernel, vector_registers)) {
             Simplify(kernel);
         }
@@ -75,7 +75,7 @@ void RunOtherPasses(ir::Kernel& kernel,
         if (BypassLoops(kernel)) {
             Simplify(kernel);
         }
-        if (joined != JoinedProducts::kNone && JoinRounds(kernel, joined)) {
+        if (joined != JoinedMmas::kNone && JoinIterations(kernel, joined)) {
             Simplify(kernel);
         }
     }
@@ -84,9 +84,9 @@ void RunOtherPasses(ir::Kernel& kernel,
     kernel.Compact();
 }
 
-void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers, JoinedProducts joined) {
+void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers, JoinedMmas joined) {
     RunFirstPasses(kernel, vector_registers);
-    RunOtherPasses(kernel, CodeQuality::kFull, vector_registers, joined);
+    RunOtherPasses(kernel, CodeTier::kOptimized, vector_registers, joined);
 }
 
 }  // namespace fornax::kernel

@@ -94,7 +94,7 @@ class Promoter {
     }
 
     // Accumulators of f32 products stay in memory, where several products wait for one another
-    // (analysis/matrix_places.h).
+    // (analysis/matrix_accumulators.h).
     void KeepAccumulators() {
         for (InstId id : structure_.preorder) {
             const Instruction& inst = kernel_.inst(id);

@@ -12,7 +12,7 @@
 namespace fornax::kernel {
 namespace {
 
-// A loop of eight rounds with four sums of what it reads; `step` makes the next ones %e0 to %e3
+// A loop of eight iterations with four sums of what it reads; `step` makes the next ones %e0 to %e3
 // from %s0 to %s3 and the values read %a and %b.
 std::string Loop(const std::string& step) {
     return R"(

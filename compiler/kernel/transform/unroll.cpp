@@ -35,9 +35,9 @@ constexpr Limits kTiny = {24, 8};
 
 class Unroller {
   public:
-    Unroller(Kernel& kernel, uint32_t max_instructions, CodeQuality quality)
+    Unroller(Kernel& kernel, uint32_t max_instructions, CodeTier tier)
         : kernel_(kernel),
-          quality_(quality),
+          tier_(tier),
           structure_(kernel),
           trips_(kernel, structure_),
           cloner_(kernel) {
@@ -98,7 +98,7 @@ class Unroller {
         }
         Limits limits = worthwhile ? kWorthwhile : kSmall;
         // Barriers at the top level of a kernel are cheaper than those in a loop.
-        if (quality_ == CodeQuality::kQuick && !contents.barrier) {
+        if (tier_ == CodeTier::kBaseline && !contents.barrier) {
             limits = kTiny;
         }
         uint32_t size = std::max(contents.instructions, 1u);
@@ -179,7 +179,7 @@ class Unroller {
     }
 
     Kernel& kernel_;
-    const CodeQuality quality_;
+    const CodeTier tier_;
     Structure structure_;
     TripCounter trips_;
     Cloner cloner_;
@@ -189,8 +189,8 @@ class Unroller {
 
 }  // namespace
 
-bool UnrollLoops(Kernel& kernel, uint32_t max_instructions, CodeQuality quality) {
-    return Unroller(kernel, max_instructions, quality).Run();
+bool UnrollLoops(Kernel& kernel, uint32_t max_instructions, CodeTier tier) {
+    return Unroller(kernel, max_instructions, tier).Run();
 }
 
 }  // namespace fornax::kernel

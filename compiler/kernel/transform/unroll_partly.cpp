@@ -1,8 +1,8 @@
-// Loops that carry many values and run a known number of times take several rounds at once: a loop
-// of sixteen short rounds ends before the processor has learnt how long it is, and each end that it
-// does not foresee costs as much as two rounds.
+// Loops that carry many values and run a known number of times take several iterations at once: a
+// loop of sixteen short iterations ends before the processor has learnt how long it is, and each
+// end that it does not foresee costs as much as two iterations.
 //
-// Only the first round of a group tests whether the loop ends, so groups divide the rounds.
+// Only the first iteration of a group tests whether the loop ends, so groups divide the iterations.
 #include <algorithm>
 #include <optional>
 
@@ -17,7 +17,7 @@ using namespace ir;
 namespace {
 
 constexpr uint32_t kMaxTrips = 65;  // with the one that only tests
-constexpr uint32_t kLeastRounds = 8;
+constexpr uint32_t kLeastIterations = 8;
 constexpr size_t kMaxInstructions = 320;  // of the new body
 
 class PartUnroller {
@@ -33,12 +33,12 @@ class PartUnroller {
                 kernel_.block(kernel_.inst(id).blocks[0]).params.size() <= least_carried) {
                 continue;
             }
-            if (const uint32_t rounds = RoundsAtOnce(id)) {
-                found.emplace_back(id, rounds);
+            if (const uint32_t iterations = IterationsAtOnce(id)) {
+                found.emplace_back(id, iterations);
             }
         }
-        for (auto [id, rounds] : found) {
-            Unroll(id, rounds);
+        for (auto [id, iterations] : found) {
+            Unroll(id, iterations);
         }
         return !found.empty();
     }
@@ -83,7 +83,7 @@ class PartUnroller {
     }
 
     // 0: leave the loop alone.
-    uint32_t RoundsAtOnce(InstId id) {
+    uint32_t IterationsAtOnce(InstId id) {
         if (!FindTest(id)) {
             return 0;
         }
@@ -91,18 +91,18 @@ class PartUnroller {
         const size_t size =
             kernel_.block(loop.blocks[0]).insts.size() + kernel_.block(loop.blocks[1]).insts.size();
         const std::optional<uint32_t> trips = trips_.Count(id, kMaxTrips);
-        if (!trips || *trips <= kLeastRounds) {
+        if (!trips || *trips <= kLeastIterations) {
             return 0;
         }
-        for (uint32_t rounds : {4u, 2u}) {
-            if ((*trips - 1) % rounds == 0 && size * rounds <= kMaxInstructions) {
-                return rounds;
+        for (uint32_t iterations : {4u, 2u}) {
+            if ((*trips - 1) % iterations == 0 && size * iterations <= kMaxInstructions) {
+                return iterations;
             }
         }
         return 0;
     }
 
-    void Unroll(InstId id, uint32_t rounds) {
+    void Unroll(InstId id, uint32_t iterations) {
         const BlockId body = kernel_.inst(id).blocks[0];
         const BlockId continuing = kernel_.inst(id).blocks[1];
         const InstId test = *FindTest(id);
@@ -117,7 +117,7 @@ class PartUnroller {
         Cloner cloner(kernel_);
         std::vector<InstId> all(insts.begin(), insts.end() - 1);
         std::vector<ValueId> values = handed;
-        for (uint32_t round = 1; round < rounds; ++round) {
+        for (uint32_t iteration = 1; iteration < iterations; ++iteration) {
             for (size_t i = 0; i < continuing_params.size(); ++i) {
                 cloner.MapValue(continuing_params[i], values[i]);
             }
@@ -144,7 +144,7 @@ class PartUnroller {
         kernel_.block(body).insts = all;
         kernel_.inst(end).operands = values;
 
-        // The continuing block follows the last round: it sees that round's values.
+        // The continuing block follows the last iteration: it sees that iteration's values.
         std::vector<ValueId> own = continuing_params;
         for (InstId inner : rest) {
             for (ValueId& operand : kernel_.inst(inner).operands) {

@@ -1,4 +1,4 @@
-// Loops that carry values and run a known number of times take several rounds at once.
+// Loops that carry values and run a known number of times take several iterations at once.
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/interpret/interpret.h"
@@ -11,20 +11,20 @@
 namespace fornax::kernel {
 namespace {
 
-// `rounds` rounds; each adds to two sums what it reads at its number, and hands them on to the
-// continuing block, which changes one of them once more by the old and the new number.
-std::string Loop(int rounds, const std::string& inside = "") {
+// `iterations` iterations; each adds to two sums what it reads at its number, and hands them on to
+// the continuing block, which changes one of them once more by the old and the new number.
+std::string Loop(int iterations, const std::string& inside = "") {
     return R"(
     %z:i32 = const 0
     %one:i32 = const 1
     %three:i32 = const 3
     %four:i32 = const 4
-    %rounds:i32 = const )" +
-           std::to_string(rounds) + R"(
+    %iterations:i32 = const )" +
+           std::to_string(iterations) + R"(
     %in:buffer = buffer 0, %z
     %out:buffer = buffer 1, %z
     %r0:i32, %r1:i32 = loop @0 (%n:i32 = %z, %s0:i32 = %one, %s1:i32 = %three) {
-      %more:bool = ult %n, %rounds
+      %more:bool = ult %n, %iterations
       if %more {
         yield
       } else {
@@ -69,7 +69,7 @@ size_t LoadsAfter(const std::string& text, uint32_t least_carried) {
     return CountLoads(kernel);
 }
 
-TEST(UnrollPartly, RoundsInGroups) {
+TEST(UnrollPartly, IterationsInGroups) {
     EXPECT_EQ(LoadsAfter(Loop(16), 1), 4u);
     EXPECT_EQ(LoadsAfter(Loop(10), 1), 2u);  // four do not divide ten
     EXPECT_EQ(LoadsAfter(Loop(9), 1), 1u);
@@ -85,8 +85,8 @@ TEST(UnrollPartly, BarriersAndBranchesStay) {
 }
 
 TEST(UnrollPartly, ComputesTheSame) {
-    for (int rounds : {8, 12, 16, 18, 64}) {
-        ir::Kernel kernel = Parsed(KernelText("", Loop(rounds)));
+    for (int iterations : {8, 12, 16, 18, 64}) {
+        ir::Kernel kernel = Parsed(KernelText("", Loop(iterations)));
         std::vector<uint32_t> in(64);
         for (uint32_t i = 0; i < 64; ++i) {
             in[i] = i * 2654435761u;
@@ -110,7 +110,7 @@ TEST(UnrollPartly, ComputesTheSame) {
             ASSERT_TRUE(Interpret(kernel, frame, 0, 1, InterpretLimits{.steps = 100'000}).ok());
             outs.push_back(out);
         }
-        EXPECT_EQ(outs[0], outs[1]) << rounds;
+        EXPECT_EQ(outs[0], outs[1]) << iterations;
         EXPECT_NE(outs[0][0], 0u);
     }
 }

@@ -419,7 +419,8 @@ class Versioner {
     // A guard: one way leaves or does nothing.
     void WalkIf(InstId id) {
         if (in_loop_) {
-            return;  // lanes that leave a loop one by one have a form of their own (emit_full.cpp)
+            return;  // lanes that leave a loop one by one have a form of their own
+                     // (emit_unmasked.cpp)
         }
         const Instruction inst = kernel_.inst(id);
         auto leaves = [&](BlockId block) {

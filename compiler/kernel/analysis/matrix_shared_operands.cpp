@@ -1,4 +1,4 @@
-#include "compiler/kernel/analysis/matrix_factors.h"
+#include "compiler/kernel/analysis/matrix_shared_operands.h"
 
 #include <algorithm>
 #include <optional>
@@ -11,16 +11,16 @@
 namespace fornax::kernel {
 
 using ir::Op;
-using Factor = MatrixFactors::Factor;
+using Operand = MatrixSharedOperands::Operand;
 
 namespace {
 
-// A packed factor takes up to 2 KiB.
-constexpr uint32_t kMaxPlaces = 96;
+// A packed operand takes up to 2 KiB.
+constexpr uint32_t kMaxPanels = 96;
 
 class Finder {
   public:
-    Finder(const ir::Kernel& kernel, const Regions& regions, const FactorFormOf& form_of)
+    Finder(const ir::Kernel& kernel, const BarrierRegions& regions, const OperandFormOf& form_of)
         : kernel_(kernel), form_of_(form_of), uses_(kernel.num_values(), 0) {
         const auto& size = kernel.workgroup_size;
         invocations_ = size[0] * size[1] * size[2];
@@ -32,30 +32,30 @@ class Finder {
                 ++uses_[operand.index];
             }
         }
-        for (uint32_t i = 0; i < regions.num_segments(); ++i) {
-            VisitSegment(i, regions.segment(i));
+        for (uint32_t i = 0; i < regions.num_regions(); ++i) {
+            VisitRegion(i, regions.region(i));
         }
         FindUnused();
     }
-    MatrixFactors Take() { return std::move(found_); }
+    MatrixSharedOperands Take() { return std::move(found_); }
 
   private:
     // One operand of a product.
     struct Candidate {
-        uint32_t product = 0;  // its first result
+        uint32_t mma = 0;  // its first result
         bool is_b = false;
         ir::InstId transpose;  // or not valid
         std::vector<ir::InstId> loads;
-        Factor factor;
+        Operand operand;
         bool valid = true;
     };
 
-    void VisitSegment(uint32_t number, const Segment& segment) {
+    void VisitRegion(uint32_t number, const BarrierRegion& region) {
         candidates_.clear();
         stores_.clear();
         has_atomics_ = false;
-        for (const SegmentItem& item : segment.items) {
-            if (item.kind == SegmentItem::Kind::kInstruction) {
+        for (const RegionItem& item : region.items) {
+            if (item.kind == RegionItem::Kind::kInstruction) {
                 VisitTree(item.inst);
             }
         }
@@ -74,11 +74,11 @@ class Finder {
             }
         }
         std::erase_if(candidates_, [&](const Candidate& candidate) {
-            return !candidate.valid || IsWritten(candidate.factor);
+            return !candidate.valid || IsWritten(candidate.operand);
         });
         Keep(number);
     }
-    // Marks what the segment writes to workgroup memory; false if that is not known.
+    // Marks what the region writes to workgroup memory; false if that is not known.
     bool VisitStores(KnownValues& invocation) {
         for (ir::InstId id : stores_) {
             const ir::Instruction& store = kernel_.inst(id);
@@ -93,13 +93,13 @@ class Finder {
         }
         return !has_atomics_;
     }
-    bool IsWritten(const Factor& factor) const {
-        const uint32_t line_bytes = ir::kMatrixSize * factor.type_bytes;
-        for (uint32_t offset : factor.offsets) {
+    bool IsWritten(const Operand& operand) const {
+        const uint32_t line_bytes = ir::kMatrixSize * operand.type_bytes;
+        for (uint32_t offset : operand.offsets) {
             for (uint32_t line = 0; line < ir::kMatrixSize; ++line) {
                 const auto begin =
                     written_.begin() +
-                    static_cast<std::ptrdiff_t>(size_t{offset} + size_t{line} * factor.stride);
+                    static_cast<std::ptrdiff_t>(size_t{offset} + size_t{line} * operand.stride);
                 const auto end = begin + static_cast<std::ptrdiff_t>(line_bytes);
                 if (std::find(begin, end, true) != end) {
                     return true;
@@ -127,9 +127,9 @@ class Finder {
         }
     }
 
-    void AddCandidate(ir::InstId product, std::span<const ir::ValueId> values, bool is_b) {
+    void AddCandidate(ir::InstId mma, std::span<const ir::ValueId> values, bool is_b) {
         Candidate candidate;
-        candidate.product = kernel_.inst(product).results[0].index;
+        candidate.mma = kernel_.inst(mma).results[0].index;
         candidate.is_b = is_b;
         const ir::Instruction* made = kernel_.Definition(values[0]);
         if (made && made->op == Op::kMatrixTranspose) {
@@ -147,21 +147,21 @@ class Finder {
             }
             candidate.loads.push_back(kernel_.value(value).inst);
         }
-        candidate.factor.is_b = is_b;
-        candidate.factor.form = form_of_(kernel_.inst(product), is_b);
-        candidate.factor.columns = candidate.transpose.valid();
-        candidate.factor.type_bytes = ir::ByteSize(kernel_.type(values[0]));
-        if (candidate.factor.columns && candidate.factor.type_bytes != 2) {
+        candidate.operand.is_b = is_b;
+        candidate.operand.form = form_of_(kernel_.inst(mma), is_b);
+        candidate.operand.columns = candidate.transpose.valid();
+        candidate.operand.type_bytes = ir::ByteSize(kernel_.type(values[0]));
+        if (candidate.operand.columns && candidate.operand.type_bytes != 2) {
             return;
         }
-        if (Together(product, candidate)) {
+        if (Together(mma, candidate)) {
             candidates_.push_back(std::move(candidate));
         }
     }
     // All in one block, without anything between them that control may leave by or return to.
-    bool Together(ir::InstId product, const Candidate& candidate) {
-        Positions(product);
-        const auto end = positions_.find(product.index);
+    bool Together(ir::InstId mma, const Candidate& candidate) {
+        Positions(mma);
+        const auto end = positions_.find(mma.index);
         if (end == positions_.end()) {
             return false;
         }
@@ -176,15 +176,15 @@ class Finder {
         return starts_[end->second] <= begin;
     }
     // The places of the instructions of the product's block, and since where nothing was between.
-    void Positions(ir::InstId product) {
-        if (positions_.contains(product.index)) {
+    void Positions(ir::InstId mma) {
+        if (positions_.contains(mma.index)) {
             return;
         }
         positions_.clear();
         starts_.clear();
         for (uint32_t i = 0; i < kernel_.num_blocks(); ++i) {
             const std::vector<ir::InstId>& insts = kernel_.block(ir::BlockId{i}).insts;
-            if (std::find(insts.begin(), insts.end(), product) == insts.end()) {
+            if (std::find(insts.begin(), insts.end(), mma) == insts.end()) {
                 continue;
             }
             size_t start = 0;
@@ -202,64 +202,65 @@ class Finder {
 
     // Whether the lane's elements are where they belong, counted from the first lane's first.
     bool VisitInvocation(KnownValues& invocation, uint32_t index, Candidate& candidate) const {
-        Factor& factor = candidate.factor;
+        Operand& operand = candidate.operand;
         const uint32_t lanes = kernel_.subgroup_size;
         const uint32_t lane = index % lanes;
         for (size_t e = 0; e < candidate.loads.size(); ++e) {
             const auto offset = invocation.Evaluate(kernel_.inst(candidate.loads[e]).operands[0]);
-            if (!offset || *offset + factor.type_bytes > kernel_.shared_bytes) {
+            if (!offset || *offset + operand.type_bytes > kernel_.shared_bytes) {
                 return false;
             }
             const auto at = static_cast<uint32_t>(*offset);
             if (lane == 0 && e == 0) {
-                factor.offsets.push_back(at);
+                operand.offsets.push_back(at);
             }
             const uint32_t element = static_cast<uint32_t>(e) * lanes + lane;
             const uint32_t line = element / ir::kMatrixSize;
-            const uint32_t column = element % ir::kMatrixSize * factor.type_bytes;
-            const uint32_t distance = at - factor.offsets.back();
+            const uint32_t column = element % ir::kMatrixSize * operand.type_bytes;
+            const uint32_t distance = at - operand.offsets.back();
             // The very first invocation has elements of several lines.
-            if (index == 0 && factor.stride == 0 && line != 0 && column == 0) {
-                factor.stride = distance / line;
+            if (index == 0 && operand.stride == 0 && line != 0 && column == 0) {
+                operand.stride = distance / line;
             }
-            if (distance > kernel_.shared_bytes || distance != line * factor.stride + column) {
+            if (distance > kernel_.shared_bytes || distance != line * operand.stride + column) {
                 return false;
             }
         }
         return true;
     }
 
-    void Keep(uint32_t segment) {
-        std::map<std::tuple<bool, bool, uint32_t, uint32_t, uint32_t, uint32_t>, uint32_t> places;
+    void Keep(uint32_t region) {
+        std::map<std::tuple<bool, bool, uint32_t, uint32_t, uint32_t, uint32_t>, uint32_t> panels;
         uint32_t uses = 0;
         for (Candidate& candidate : candidates_) {
-            Factor& factor = candidate.factor;
-            for (uint32_t offset : factor.offsets) {
-                const auto number = static_cast<uint32_t>(places.size());
-                factor.places.push_back(places
-                                            .try_emplace({factor.is_b, factor.columns, factor.form,
-                                                          factor.type_bytes, factor.stride, offset},
-                                                         number)
-                                            .first->second);
+            Operand& operand = candidate.operand;
+            for (uint32_t offset : operand.offsets) {
+                const auto number = static_cast<uint32_t>(panels.size());
+                operand.panels.push_back(
+                    panels
+                        .try_emplace({operand.is_b, operand.columns, operand.form,
+                                      operand.type_bytes, operand.stride, offset},
+                                     number)
+                        .first->second);
             }
         }
-        if (places.empty() || places.size() > kMaxPlaces) {
+        if (panels.empty() || panels.size() > kMaxPanels) {
             return;
         }
-        const size_t before = found_.factors.size();
+        const size_t before = found_.operands.size();
         for (const Candidate& candidate : candidates_) {
-            auto known = std::find(found_.factors.begin() + static_cast<std::ptrdiff_t>(before),
-                                   found_.factors.end(), candidate.factor);
-            const auto number = static_cast<uint32_t>(known - found_.factors.begin());
-            if (known == found_.factors.end()) {
-                found_.factors.push_back(candidate.factor);
-                uses += static_cast<uint32_t>(candidate.factor.places.size());
+            auto known = std::find(found_.operands.begin() + static_cast<std::ptrdiff_t>(before),
+                                   found_.operands.end(), candidate.operand);
+            const auto number = static_cast<uint32_t>(known - found_.operands.begin());
+            if (known == found_.operands.end()) {
+                found_.operands.push_back(candidate.operand);
+                uses += static_cast<uint32_t>(candidate.operand.panels.size());
             }
-            auto& product = found_.products
-                                .try_emplace(candidate.product,
-                                             std::array{MatrixFactors::kNone, MatrixFactors::kNone})
-                                .first->second;
-            product[candidate.is_b ? 1 : 0] = number;
+            auto& mma = found_.mmas
+                            .try_emplace(candidate.mma, std::array{MatrixSharedOperands::kNone,
+                                                                   MatrixSharedOperands::kNone})
+                            .first->second;
+            mma[candidate.is_b ? 1 : 0] = number;
             for (ir::InstId load : candidate.loads) {
                 loads_.insert(load.index);
             }
@@ -267,21 +268,21 @@ class Finder {
                 transposes_.insert(candidate.transpose.index);
             }
         }
-        const auto count = static_cast<uint32_t>(places.size());
-        found_.segments[segment] = {.places = count, .shared = uses > count};
-        found_.max_places = std::max(found_.max_places, count);
+        const auto count = static_cast<uint32_t>(panels.size());
+        found_.regions[region] = {.panels = count, .shared = uses > count};
+        found_.max_panels = std::max(found_.max_panels, count);
     }
 
     // Transposes whose results only go to products that take the matrix from memory, and such
     // loads.
     void FindUnused() {
         std::vector<uint32_t> served(kernel_.num_values(), 0);
-        for (const auto& [first, factors] : found_.products) {
-            const ir::Instruction& product = kernel_.inst(kernel_.value(ir::ValueId{first}).inst);
-            const size_t count = product.results.size();
+        for (const auto& [first, operands] : found_.mmas) {
+            const ir::Instruction& mma = kernel_.inst(kernel_.value(ir::ValueId{first}).inst);
+            const size_t count = mma.results.size();
             for (size_t i = 0; i < 2 * count; ++i) {
-                if (factors[i / count] != MatrixFactors::kNone) {
-                    ++served[product.operands[i].index];
+                if (operands[i / count] != MatrixSharedOperands::kNone) {
+                    ++served[mma.operands[i].index];
                 }
             }
         }
@@ -308,7 +309,7 @@ class Finder {
     }
 
     const ir::Kernel& kernel_;
-    const FactorFormOf& form_of_;
+    const OperandFormOf& form_of_;
     uint32_t invocations_ = 0;
     std::vector<uint32_t> uses_;  // by value
     // What belongs to the barrier region:
@@ -320,14 +321,14 @@ class Finder {
     std::vector<size_t> starts_;
     std::set<uint32_t> loads_;
     std::set<uint32_t> transposes_;
-    MatrixFactors found_;
+    MatrixSharedOperands found_;
 };
 
 }  // namespace
 
-MatrixFactors FindMatrixFactors(const ir::Kernel& kernel,
-                                const Regions& regions,
-                                const FactorFormOf& form_of) {
+MatrixSharedOperands FindMatrixSharedOperands(const ir::Kernel& kernel,
+                                              const BarrierRegions& regions,
+                                              const OperandFormOf& form_of) {
     return Finder(kernel, regions, form_of).Take();
 }
 

@@ -1,4 +1,4 @@
-#include "compiler/kernel/codegen/segment_layouts.h"
+#include "compiler/kernel/codegen/region_lane_maps.h"
 
 #include <algorithm>
 
@@ -8,12 +8,12 @@
 namespace fornax::kernel {
 
 using ir::Op;
-using Storage = Regions::Storage;
+using Storage = BarrierRegions::Storage;
 
 namespace {
 
-// A segment cheaper than this an invocation, in vector operations, has no access lane by lane.
-constexpr double kCheapSegment = 1;
+// A region cheaper than this an invocation, in vector operations, has no access lane by lane.
+constexpr double kCheapRegion = 1;
 // Rows turned into columns cost shuffles that the estimate does not count.
 constexpr double kWorthAnotherWidth = 0.6;
 constexpr size_t kMaxRecomputed = 24;
@@ -23,44 +23,44 @@ constexpr uint32_t kMaxInstructions = 4000;
 
 }  // namespace
 
-SegmentLayouts::SegmentLayouts(const ir::Kernel& kernel,
+RegionLaneMaps::RegionLaneMaps(const ir::Kernel& kernel,
                                const EmitOptions& options,
-                               const ShapeAnalysis& shapes,
-                               const Regions& regions,
+                               const LaneAnalysis& patterns,
+                               const BarrierRegions& regions,
                                const std::vector<bool>& workgroup_level)
     : kernel_(kernel),
       options_(options),
-      shapes_(shapes),
+      patterns_(patterns),
       regions_(regions),
       workgroup_level_(workgroup_level) {
-    if (regions.num_segments() < 2 || regions.keeps_mask() || shapes.map().workgroups != 1 ||
-        shapes.map().tile_width != 0 || kernel.num_insts() > kMaxInstructions ||
+    if (regions.num_regions() < 2 || regions.keeps_mask() || patterns.map().workgroups != 1 ||
+        patterns.map().tile_width != 0 || kernel.num_insts() > kMaxInstructions ||
         SeesSubgroups(kernel)) {
         return;
     }
-    for (uint32_t i = 0; i < regions.num_segments(); ++i) {
-        if (MayDiffer(regions.segment(i))) {
+    for (uint32_t i = 0; i < regions.num_regions(); ++i) {
+        if (MayDiffer(regions.region(i))) {
             Choose(i);
         }
     }
 }
 
-bool SegmentLayouts::MayDiffer(const Segment& segment) const {
-    return std::all_of(segment.items.begin(), segment.items.end(), [&](const SegmentItem& item) {
+bool RegionLaneMaps::MayDiffer(const BarrierRegion& region) const {
+    return std::all_of(region.items.begin(), region.items.end(), [&](const RegionItem& item) {
         switch (item.kind) {
-            case SegmentItem::Kind::kInstruction:
+            case RegionItem::Kind::kInstruction:
                 return TreeMayDiffer(item.inst);
-            case SegmentItem::Kind::kCondition:
+            case RegionItem::Kind::kCondition:
                 return true;
-            case SegmentItem::Kind::kTransfer:
+            case RegionItem::Kind::kTransfer:
                 break;
         }
         return false;
     });
 }
 
-// Nothing that is kept a vector: values across segments, private memory.
-bool SegmentLayouts::TreeMayDiffer(ir::InstId id) const {
+// Nothing that is kept a vector: values across regions, private memory.
+bool RegionLaneMaps::TreeMayDiffer(ir::InstId id) const {
     const ir::Instruction& inst = kernel_.inst(id);
     if (inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal || inst.op == Op::kReturn) {
         return false;
@@ -77,31 +77,31 @@ bool SegmentLayouts::TreeMayDiffer(ir::InstId id) const {
     });
 }
 
-std::shared_ptr<const ShapeAnalysis> SegmentLayouts::Analyse(uint32_t lanes) {
-    std::shared_ptr<const ShapeAnalysis>& analysis = analyses_[lanes];
+std::shared_ptr<const LaneAnalysis> RegionLaneMaps::Analyse(uint32_t lanes) {
+    std::shared_ptr<const LaneAnalysis>& analysis = analyses_[lanes];
     if (!analysis) {
-        analysis = std::make_shared<ShapeAnalysis>(kernel_, lanes, workgroup_level_);
+        analysis = std::make_shared<LaneAnalysis>(kernel_, lanes, workgroup_level_);
     }
     return analysis;
 }
 
-void SegmentLayouts::Choose(uint32_t index) {
-    const Segment& segment = regions_.segment(index);
+void RegionLaneMaps::Choose(uint32_t index) {
+    const BarrierRegion& region = regions_.region(index);
     const uint32_t vector_bytes = options_.vector_bits / 8;
-    const double own_cost = EstimateMemoryCost(kernel_, shapes_, vector_bytes, segment);
-    if (own_cost < kCheapSegment) {
+    const double own_cost = EstimateMemoryCost(kernel_, patterns_, vector_bytes, region);
+    if (own_cost < kCheapRegion) {
         return;
     }
     double best_cost = own_cost * kWorthAnotherWidth;
     const auto& size = kernel_.workgroup_size;
     const uint32_t invocations = size[0] * size[1] * size[2];
-    for (uint32_t lanes = shapes_.lanes() * 2; lanes <= kMaxLanes; lanes *= 2) {
+    for (uint32_t lanes = patterns_.lanes() * 2; lanes <= kMaxLanes; lanes *= 2) {
         if (invocations % lanes != 0) {
             break;
         }
         Layout layout;
-        layout.shapes = Analyse(lanes);
-        const double cost = EstimateMemoryCost(kernel_, *layout.shapes, vector_bytes, segment);
+        layout.patterns = Analyse(lanes);
+        const double cost = EstimateMemoryCost(kernel_, *layout.patterns, vector_bytes, region);
         if (cost < best_cost && Recompute(index, layout)) {
             best_cost = cost;
             layouts_[index] = std::move(layout);
@@ -109,36 +109,36 @@ void SegmentLayouts::Choose(uint32_t index) {
     }
 }
 
-bool SegmentLayouts::Recompute(uint32_t segment, Layout& layout) const {
-    const std::vector<SegmentItem>& items = regions_.segment(segment).items;
-    return std::all_of(items.begin(), items.end(), [&](const SegmentItem& item) {
-        if (item.kind == SegmentItem::Kind::kInstruction) {
-            return RecomputeTree(item.inst, segment, layout);
+bool RegionLaneMaps::Recompute(uint32_t region, Layout& layout) const {
+    const std::vector<RegionItem>& items = regions_.region(region).items;
+    return std::all_of(items.begin(), items.end(), [&](const RegionItem& item) {
+        if (item.kind == RegionItem::Kind::kInstruction) {
+            return RecomputeTree(item.inst, region, layout);
         }
         const std::vector<ir::ValueId>& operands = kernel_.inst(item.inst).operands;
         return std::all_of(operands.begin(), operands.end(), [&](ir::ValueId operand) {
-            return RecomputeValue(operand, segment, layout, 0);
+            return RecomputeValue(operand, region, layout, 0);
         });
     });
 }
 
-bool SegmentLayouts::RecomputeTree(ir::InstId id, uint32_t segment, Layout& layout) const {
+bool RegionLaneMaps::RecomputeTree(ir::InstId id, uint32_t region, Layout& layout) const {
     const ir::Instruction& inst = kernel_.inst(id);
     for (ir::ValueId operand : inst.operands) {
-        if (!RecomputeValue(operand, segment, layout, 0)) {
+        if (!RecomputeValue(operand, region, layout, 0)) {
             return false;
         }
     }
     for (ir::ValueId result : inst.results) {
-        // Both maps have to hold what other segments take from here in the same form.
+        // Both maps have to hold what other regions take from here in the same form.
         if (regions_.storage(result) == Storage::kWorkgroupSlot &&
-            (!shapes_.shape(result).uniform() || !layout.shapes->shape(result).uniform())) {
+            (!patterns_.pattern(result).uniform() || !layout.patterns->pattern(result).uniform())) {
             return false;
         }
     }
     for (ir::BlockId block : inst.blocks) {
         for (ir::InstId child : kernel_.block(block).insts) {
-            if (!RecomputeTree(child, segment, layout)) {
+            if (!RecomputeTree(child, region, layout)) {
                 return false;
             }
         }
@@ -146,21 +146,21 @@ bool SegmentLayouts::RecomputeTree(ir::InstId id, uint32_t segment, Layout& layo
     return true;
 }
 
-bool SegmentLayouts::RecomputeValue(ir::ValueId value,
-                                    uint32_t segment,
+bool RegionLaneMaps::RecomputeValue(ir::ValueId value,
+                                    uint32_t region,
                                     Layout& layout,
                                     uint32_t depth) const {
-    if (regions_.segment_of(value) == segment) {
+    if (regions_.region_of(value) == region) {
         return true;
     }
-    const Shape& shape = layout.shapes->shape(value);
-    if (shape.has_rows() && !RecomputeValue(shape.stride, segment, layout, depth + 1)) {
+    const LanePattern& pattern = layout.patterns->pattern(value);
+    if (pattern.has_rows() && !RecomputeValue(pattern.stride, region, layout, depth + 1)) {
         return false;
     }
     const Storage storage = regions_.storage(value);
     const bool one = storage == Storage::kWorkgroup || storage == Storage::kWorkgroupSlot;
-    if (one && shapes_.shape(value).uniform()) {
-        return shape.uniform();
+    if (one && patterns_.pattern(value).uniform()) {
+        return pattern.uniform();
     }
     if (std::find(layout.recomputed.begin(), layout.recomputed.end(), value) !=
         layout.recomputed.end()) {
@@ -172,7 +172,7 @@ bool SegmentLayouts::RecomputeValue(ir::ValueId value,
         return false;
     }
     for (ir::ValueId operand : inst->operands) {
-        if (!RecomputeValue(operand, segment, layout, depth + 1)) {
+        if (!RecomputeValue(operand, region, layout, depth + 1)) {
             return false;
         }
     }

@@ -8,8 +8,8 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
-#include "compiler/kernel/codegen/quick_constants.h"
-#include "compiler/kernel/codegen/quick_split.h"
+#include "compiler/kernel/codegen/baseline_constants.h"
+#include "compiler/kernel/codegen/baseline_split.h"
 
 namespace fornax::kernel {
 namespace {
@@ -18,9 +18,9 @@ constexpr unsigned kLanes = 32;
 constexpr unsigned kPartLanes = 8;
 
 // void(ptr in, ptr out) with vectors of kLanes words.
-class QuickCode : public ::testing::Test {
+class BaselineTier : public ::testing::Test {
   protected:
-    QuickCode() {
+    BaselineTier() {
         auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getPtrTy()}, false);
         function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "f", module_);
         b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
@@ -50,14 +50,14 @@ class QuickCode : public ::testing::Test {
     }
 
     llvm::LLVMContext context_;
-    llvm::Module module_{"quick", context_};
+    llvm::Module module_{"baseline", context_};
     llvm::IRBuilder<> b_{context_};
     llvm::Function* function_ = nullptr;
     llvm::FixedVectorType* words_ = nullptr;
     llvm::Value* in_ = nullptr;
 };
 
-TEST_F(QuickCode, WhatLanesDoByThemselvesIsSplit) {
+TEST_F(BaselineTier, WhatLanesDoByThemselvesIsSplit) {
     llvm::Value* splat = b_.CreateVectorSplat(kLanes, b_.getInt32(7));
     llvm::Value* less = b_.CreateICmpULT(in_, splat);
     llvm::Value* sum = b_.CreateAdd(in_, b_.CreateZExt(less, words_));
@@ -73,7 +73,7 @@ TEST_F(QuickCode, WhatLanesDoByThemselvesIsSplit) {
     EXPECT_EQ(CountWide(), 0u);
 }
 
-TEST_F(QuickCode, LoopsCarryParts) {
+TEST_F(BaselineTier, LoopsCarryParts) {
     llvm::BasicBlock* entry = b_.GetInsertBlock();
     auto* loop = llvm::BasicBlock::Create(context_, "loop", function_);
     auto* end = llvm::BasicBlock::Create(context_, "end", function_);
@@ -92,7 +92,7 @@ TEST_F(QuickCode, LoopsCarryParts) {
     EXPECT_EQ(CountWide(), 0u);
 }
 
-TEST_F(QuickCode, WhatIsNotSplitHasWholeVectors) {
+TEST_F(BaselineTier, WhatIsNotSplitHasWholeVectors) {
     llvm::FunctionCallee callee =
         module_.getOrInsertFunction("whole", llvm::FunctionType::get(words_, {words_}, false));
     llvm::Value* called = b_.CreateCall(callee, {b_.CreateAdd(in_, in_)});
@@ -107,7 +107,7 @@ TEST_F(QuickCode, WhatIsNotSplitHasWholeVectors) {
     }
 }
 
-TEST_F(QuickCode, ConstantsAreLoadedOncePerBlock) {
+TEST_F(BaselineTier, ConstantsAreLoadedOncePerBlock) {
     llvm::Constant* constant = llvm::ConstantInt::get(words_, 0x01020304);
     llvm::Value* masked = b_.CreateAnd(in_, constant);
     llvm::Value* shifted = b_.CreateLShr(masked, llvm::ConstantInt::get(words_, 3));

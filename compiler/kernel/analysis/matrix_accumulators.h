@@ -11,17 +11,17 @@
 
 namespace fornax::kernel {
 
-struct MatrixPlaces {
-    struct Place {
+struct MatrixAccumulators {
+    struct Location {
         uint64_t local = 0;
         uint64_t first = 0;  // element
-        friend bool operator==(const Place&, const Place&) = default;
+        friend bool operator==(const Location&, const Location&) = default;
     };
     // By first result: each matrix_muladd whose C is a run of one local, loaded by constant
     // indices, and whose results only go to the same elements of it, and nothing in between looks
     // at them: the sums may be made there, at any time before they are next looked at. Runs begin
     // at multiples of a matrix's elements.
-    std::map<uint32_t, Place> products;
+    std::map<uint32_t, Location> mmas;
     // By first result: products of a block, each of which but the first adds to what the one before
     // gave, which nothing else uses.
     struct InChain {
@@ -33,6 +33,6 @@ struct MatrixPlaces {
     std::set<uint32_t> accesses;
 };
 
-MatrixPlaces FindMatrixPlaces(const ir::Kernel& kernel);
+MatrixAccumulators FindMatrixAccumulators(const ir::Kernel& kernel);
 
 }  // namespace fornax::kernel

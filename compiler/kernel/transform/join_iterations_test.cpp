@@ -1,5 +1,5 @@
-// Loops that multiply matrices by way of workgroup memory take several rounds at once, and compute
-// the same.
+// Loops that multiply matrices by way of workgroup memory take several iterations at once, and
+// compute the same.
 #include <gtest/gtest.h>
 
 #include "base/half.h"
@@ -13,19 +13,19 @@
 namespace fornax::kernel {
 namespace {
 
-constexpr uint32_t kMostRounds = 9;
+constexpr uint32_t kMostIterations = 9;
 
 struct Choice {
-    std::string before = "";   // in the round, before its first barrier
+    std::string before = "";   // in the iteration, before its first barrier
     std::string between = "";  // between the two
     std::string after = "";    // behind the second
     uint32_t read_at = 0;      // byte in workgroup memory
-    uint32_t products = 1;     // of the sum, in a round
+    uint32_t products = 1;     // of the sum, in an iteration
     uint32_t shared_bytes = 768;
     bool bfloat16 = false;
 };
 
-// 64 invocations copy a matrix of 16 x 16 f16 a round, and add its square to a sum. The matrix
+// 64 invocations copy a matrix of 16 x 16 f16 an iteration, and add its square to a sum. The matrix
 // before is still there, at byte 512, for who would read it.
 std::string Text(const Choice& choice) {
     std::string text = "kernel \"k\" workgroup_size(64, 1, 1) subgroup_size(64) shared(" +
@@ -46,7 +46,7 @@ std::string Text(const Choice& choice) {
                        std::to_string(choice.read_at) + R"(
     %in:buffer = buffer 0, %zero
     %out:buffer = buffer 1, %zero
-    %rounds:i32 = load_push %zero align(4)
+    %iterations:i32 = load_push %zero align(4)
     %lane:i32 = builtin subgroup_lane
     %index:i32 = builtin local_index
     %word:i32 = shl %index, %two
@@ -57,7 +57,7 @@ std::string Text(const Choice& choice) {
     store_local 0, %two, %none
     store_local 0, %n3, %none
     loop @0 (%n:i32 = %zero, %at:i32 = %zero) {
-      %more:bool = ult %n, %rounds
+      %more:bool = ult %n, %iterations
       if %more {
         yield
       } else {
@@ -118,9 +118,9 @@ std::string Text(const Choice& choice) {
 }
 
 std::vector<uint32_t> Results(const ir::Kernel& kernel,
-                              uint32_t rounds,
+                              uint32_t iterations,
                               uint64_t* counted = nullptr) {
-    std::vector<uint32_t> in(kMostRounds * 128);
+    std::vector<uint32_t> in(kMostIterations * 128);
     for (uint32_t i = 0; i < in.size(); ++i) {
         const auto half = [&](uint32_t k) {
             return uint32_t{FloatToHalf(static_cast<float>((i * 7 + k * 5) % 11) - 5)};
@@ -133,7 +133,7 @@ std::vector<uint32_t> Results(const ir::Kernel& kernel,
     const void* sets[] = {set};
     hal::DispatchFrame frame = {};
     frame.descriptor_sets = sets;
-    frame.push_constants = &rounds;
+    frame.push_constants = &iterations;
     for (uint32_t& count : frame.workgroup_count) {
         count = 1;
     }
@@ -146,58 +146,58 @@ std::vector<uint32_t> Results(const ir::Kernel& kernel,
 
 bool Joins(const Choice& choice) {
     ir::Kernel kernel = Parsed(Text(choice));
-    const bool joined = JoinRounds(kernel);
+    const bool joined = JoinIterations(kernel);
     const Status status = ir::Verify(kernel);
     EXPECT_TRUE(status.ok()) << status.error().message << "\n" << ir::PrintKernel(kernel);
     return joined;
 }
 
-TEST(JoinRounds, ComputesTheSame) {
+TEST(JoinIterations, ComputesTheSame) {
     for (uint32_t products = 1; products <= 2; ++products) {
         const ir::Kernel before = Parsed(Text({.products = products}));
         ir::Kernel kernel = before;
-        ASSERT_TRUE(JoinRounds(kernel));
+        ASSERT_TRUE(JoinIterations(kernel));
         Simplify(kernel);
         const Status status = ir::Verify(kernel);
         ASSERT_TRUE(status.ok()) << status.error().message << "\n" << ir::PrintKernel(kernel);
         EXPECT_EQ(kernel.shared_bytes, 768u + (products == 1 ? 3u : 1u) * 512u);
-        for (uint32_t rounds = 0; rounds <= kMostRounds; ++rounds) {
-            const std::vector<uint32_t> expected = Results(before, rounds);
-            EXPECT_EQ(Results(kernel, rounds), expected) << rounds;
-            EXPECT_EQ(expected[0] != 0, rounds != 0);
+        for (uint32_t iterations = 0; iterations <= kMostIterations; ++iterations) {
+            const std::vector<uint32_t> expected = Results(before, iterations);
+            EXPECT_EQ(Results(kernel, iterations), expected) << iterations;
+            EXPECT_EQ(expected[0] != 0, iterations != 0);
         }
     }
 }
 
-// Each round counts once, those that are left over as well.
-TEST(JoinRounds, CountsStayExact) {
+// Each iteration counts once, those that are left over as well.
+TEST(JoinIterations, CountsStayExact) {
     for (const char* place : {"before", "after"}) {
         Choice choice;
         (place == std::string("before") ? choice.before : choice.after) = "count 0\n";
         ir::Kernel kernel = Parsed(Text(choice));
-        ASSERT_TRUE(JoinRounds(kernel)) << place;
-        for (uint32_t rounds = 0; rounds <= kMostRounds; ++rounds) {
+        ASSERT_TRUE(JoinIterations(kernel)) << place;
+        for (uint32_t iterations = 0; iterations <= kMostIterations; ++iterations) {
             uint64_t counted = 0;
-            Results(kernel, rounds, &counted);
-            EXPECT_EQ(counted, uint64_t{64} * rounds) << place;
+            Results(kernel, iterations, &counted);
+            EXPECT_EQ(counted, uint64_t{64} * iterations) << place;
         }
     }
 }
 
-TEST(JoinRounds, OfBFloat16Alone) {
+TEST(JoinIterations, OfBFloat16Alone) {
     for (const bool bfloat16 : {false, true}) {
         ir::Kernel kernel = Parsed(Text({.bfloat16 = bfloat16}));
-        EXPECT_EQ(JoinRounds(kernel, JoinedProducts::kBFloat16), bfloat16);
+        EXPECT_EQ(JoinIterations(kernel, JoinedMmas::kBFloat16), bfloat16);
     }
 }
 
-TEST(JoinRounds, WhatOtherRoundsWriteIsRead) {
+TEST(JoinIterations, WhatOtherIterationsWriteIsRead) {
     EXPECT_TRUE(Joins({}));
-    EXPECT_FALSE(Joins({.read_at = 2}));    // an element of no round
+    EXPECT_FALSE(Joins({.read_at = 2}));    // an element of no iteration
     EXPECT_FALSE(Joins({.read_at = 256}));  // half of it is from before the loop
 }
 
-TEST(JoinRounds, RoundsThatDoMore) {
+TEST(JoinIterations, IterationsThatDoMore) {
     const std::string value = "%x:i32 = const 5\n";
     EXPECT_FALSE(Joins({.before = value + "store_buffer %out, %zero, %x align(4)\n"}));
     EXPECT_FALSE(Joins({.before = "%x:i32 = load_shared %word align(4)\n"}));
@@ -211,7 +211,7 @@ TEST(JoinRounds, RoundsThatDoMore) {
                                  "align(4)\n"}));
 }
 
-TEST(JoinRounds, AsFarAsMemoryGoes) {
+TEST(JoinIterations, AsFarAsMemoryGoes) {
     EXPECT_TRUE(Joins({.shared_bytes = 65'536 - 512}));
     EXPECT_FALSE(Joins({.shared_bytes = 65'536}));
     EXPECT_FALSE(Joins({.products = 3}));  // there are enough

@@ -23,24 +23,24 @@ constexpr uint64_t kInsideWorkgroup = 4096;
 }  // namespace
 
 std::vector<ir::ValueId> ControlEmitter::PartsOf(ir::ValueId condition) const {
-    return ir::PartsOfCondition(kernel_, condition,
-                                [&](ir::ValueId value) { return !shapes_.shape(value).uniform(); });
+    return ir::PartsOfCondition(
+        kernel_, condition, [&](ir::ValueId value) { return !patterns_.pattern(value).uniform(); });
 }
 
 // Values one of which holds exactly if the condition holds.
 std::vector<ir::ValueId> ControlEmitter::EitherPartsOf(ir::ValueId condition) const {
     return ir::LeavesOf(kernel_, condition, [&](ir::ValueId value, const ir::Instruction& inst) {
-        return inst.op == Op::kOr && !shapes_.shape(value).uniform();
+        return inst.op == Op::kOr && !patterns_.pattern(value).uniform();
     });
 }
 
 ControlEmitter::LaneTest ControlEmitter::TestLanes(ir::ValueId condition) {
     const std::vector<ir::ValueId> parts = PartsOf(condition);
     LaneTest test = TestPart(parts[0]);
-    size_t divided = shapes_.shape(parts[0]).uniform() ? 0 : 1;
+    size_t divided = patterns_.pattern(parts[0]).uniform() ? 0 : 1;
     for (size_t i = 1; i < parts.size() && (test.all || test.some); ++i) {
         const LaneTest part = TestPart(parts[i]);
-        divided += shapes_.shape(parts[i]).uniform() ? 0 : 1;
+        divided += patterns_.pattern(parts[i]).uniform() ? 0 : 1;
         // Where two parts divide lanes, it may be that no lane passes both.
         const bool knows_some = test.some && part.some && divided < 2;
         test.all = test.all && part.all ? builder_.CreateAnd(test.all, part.all) : nullptr;
@@ -51,7 +51,7 @@ ControlEmitter::LaneTest ControlEmitter::TestLanes(ir::ValueId condition) {
 
 ControlEmitter::LaneTest ControlEmitter::TestPart(ir::ValueId condition) {
     LaneTest test;
-    if (shapes_.shape(condition).uniform()) {
+    if (patterns_.pattern(condition).uniform()) {
         test.all = test.some = values_.Raw(condition);
         return test;
     }
@@ -66,11 +66,11 @@ ControlEmitter::LaneTest ControlEmitter::TestPart(ir::ValueId condition) {
     if (kernel_.type(inst->operands[0]) != ir::Type::kI32) {
         return test;
     }
-    const bool pattern_is_left = shapes_.shape(inst->operands[0]).pattern();
+    const bool pattern_is_left = patterns_.pattern(inst->operands[0]).constant_offsets();
     ir::ValueId pattern_id = inst->operands[pattern_is_left ? 0 : 1];
     ir::ValueId bound_id = inst->operands[pattern_is_left ? 1 : 0];
-    const Shape& pattern = shapes_.shape(pattern_id);
-    if (!pattern.pattern() || !shapes_.shape(bound_id).uniform()) {
+    const LanePattern& pattern = patterns_.pattern(pattern_id);
+    if (!pattern.constant_offsets() || !patterns_.pattern(bound_id).uniform()) {
         return test;
     }
     const auto [low, high] = std::minmax_element(pattern.offsets.begin(), pattern.offsets.end());
@@ -78,7 +78,7 @@ ControlEmitter::LaneTest ControlEmitter::TestPart(ir::ValueId condition) {
         return test;
     }
     // Lanes may wrap around: 64 bits show which do.
-    const bool wraps = !shape_rules::Disjoint(pattern) || (is_signed && pattern.max > INT32_MAX);
+    const bool wraps = !lane_patterns::Disjoint(pattern) || (is_signed && pattern.max > INT32_MAX);
     llvm::Type* i64 = builder_.getInt64Ty();
     auto extend = [&](Value* value) {
         return is_signed ? builder_.CreateSExt(value, i64) : builder_.CreateZExt(value, i64);
@@ -131,7 +131,7 @@ bool ControlEmitter::IsOutsideTest(ir::ValueId condition) const {
 
 bool ControlEmitter::AreEdges(ir::ValueId condition, std::span<const ir::ValueId> parts) const {
     return std::ranges::all_of(parts, [&](ir::ValueId part) {
-        return (part != condition && shapes_.shape(part).uniform()) || IsEdge(part);
+        return (part != condition && patterns_.pattern(part).uniform()) || IsEdge(part);
     });
 }
 
@@ -155,10 +155,10 @@ bool ControlEmitter::IsEdge(ir::ValueId comparison) const {
         case Op::kULe:
         case Op::kSLt:
         case Op::kSLe: {
-            const Shape& a = shapes_.shape(inst->operands[0]);
-            const Shape& b = shapes_.shape(inst->operands[1]);
-            const bool left = a.pattern() && b.uniform();
-            if (!left && !(a.uniform() && b.pattern())) {
+            const LanePattern& a = patterns_.pattern(inst->operands[0]);
+            const LanePattern& b = patterns_.pattern(inst->operands[1]);
+            const bool left = a.constant_offsets() && b.uniform();
+            if (!left && !(a.uniform() && b.constant_offsets())) {
                 return false;
             }
             return !kernel_.IsConst(inst->operands[left ? 1 : 0]) ||
@@ -189,15 +189,15 @@ bool ControlEmitter::IsLeftOverTest(ir::ValueId condition) const {
     }
     auto left_over = [&](ir::ValueId value) {
         const ir::Instruction* from = kernel_.Definition(value);
-        return from && !shapes_.shape(value).uniform() &&
+        return from && !patterns_.pattern(value).uniform() &&
                (from->op == Op::kLoop ||
                 (from->op == Op::kIf && IsLeftOverTest(from->operands[0])));
     };
     const ir::ValueId a = inst->operands[0];
     const ir::ValueId b = inst->operands[1];
     return kernel_.type(inst->results[0]) == ir::Type::kBool &&
-           ((left_over(a) && shapes_.shape(b).uniform()) ||
-            (left_over(b) && shapes_.shape(a).uniform()));
+           ((left_over(a) && patterns_.pattern(b).uniform()) ||
+            (left_over(b) && patterns_.pattern(a).uniform()));
 }
 
 bool ControlEmitter::WorthAllLanes(const ir::Instruction& branch) const {
@@ -210,9 +210,9 @@ bool ControlEmitter::WorthAllLanes(const ir::Instruction& branch) const {
 
 // A loop whose only way for lanes to part is a test at its head: `if (c) yield else exit`, or the
 // other way round. Nothing before the test has an effect, so it may be run again.
-bool ControlEmitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
+bool ControlEmitter::FindUnmaskedLoop(ir::InstId id, UnmaskedLoop& unmasked) const {
     const ir::Instruction& loop = kernel_.inst(id);
-    if (code_.mask || code_.lanes == 1 || !shapes_.facts(id).divergent) {
+    if (code_.mask || code_.lanes == 1 || !patterns_.facts(id).divergent) {
         return false;
     }
     std::span<const ir::InstId> body = kernel_.block(loop.blocks[0]).insts;
@@ -242,15 +242,15 @@ bool ControlEmitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
         return ends_with(block, Op::kExit) &&
                kernel_.inst(kernel_.block(block).insts[0]).target == id;
     };
-    full.test = at;
-    full.stays_if = ends_with(test.blocks[0], Op::kYield) && exits(test.blocks[1]);
-    if (!full.stays_if && !(exits(test.blocks[0]) && ends_with(test.blocks[1], Op::kYield))) {
+    unmasked.test = at;
+    unmasked.stays_if = ends_with(test.blocks[0], Op::kYield) && exits(test.blocks[1]);
+    if (!unmasked.stays_if && !(exits(test.blocks[0]) && ends_with(test.blocks[1], Op::kYield))) {
         return false;
     }
     auto keeps_lanes = [&](std::span<const ir::InstId> insts, Op end) {
         for (ir::InstId inst : insts) {
             if (kernel_.inst(inst).op == Op::kLoop ||
-                (!kernel_.inst(inst).blocks.empty() && shapes_.facts(inst).loses_lanes)) {
+                (!kernel_.inst(inst).blocks.empty() && patterns_.facts(inst).loses_lanes)) {
                 return false;
             }
         }
@@ -260,25 +260,25 @@ bool ControlEmitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
            kernel_.inst(body.back()).target == id && keeps_lanes(continuing, Op::kNext);
 }
 
-// At the test of a full loop that not all lanes pass: where none does, all leave together.
-void ControlEmitter::EmitFullExit(const FullLoop& full,
-                                  const Construct& loop,
-                                  BasicBlock* general) {
+// At the test of an unmasked loop that not all lanes pass: where none does, all leave together.
+void ControlEmitter::EmitUnmaskedExit(const UnmaskedLoop& unmasked,
+                                      const Construct& loop,
+                                      BasicBlock* general) {
     const ir::Instruction& inst = kernel_.inst(loop.inst);
-    const ir::Instruction& test = kernel_.inst(kernel_.block(inst.blocks[0]).insts[full.test]);
+    const ir::Instruction& test = kernel_.inst(kernel_.block(inst.blocks[0]).insts[unmasked.test]);
     const LaneTest lanes = TestLanes(test.operands[0]);
-    Value* all_leave = full.stays_if ? lanes.some : lanes.all;
+    Value* all_leave = unmasked.stays_if ? lanes.some : lanes.all;
     if (!all_leave || loop.exited) {
         builder_.CreateBr(general);
         return;
     }
-    if (full.stays_if) {
+    if (unmasked.stays_if) {
         all_leave = builder_.CreateNot(all_leave);
     }
     BasicBlock* together = code_.NewBlock("leave_together");
     code_.EmitMaybe(all_leave, together, general, true);
     builder_.SetInsertPoint(together);
-    const ir::BlockId block = test.blocks[full.stays_if ? 1 : 0];
+    const ir::BlockId block = test.blocks[unmasked.stays_if ? 1 : 0];
     const ir::Instruction& exit = kernel_.inst(kernel_.block(block).insts[0]);
     for (size_t i = 0; i < inst.results.size(); ++i) {
         builder_.CreateStore(values_.Convert(exit.operands[i], inst.results[i]), loop.results[i]);
@@ -287,41 +287,41 @@ void ControlEmitter::EmitFullExit(const FullLoop& full,
 }
 
 // Runs the loop while all lanes stay; then goes on to `general` with the iteration's parameters.
-void ControlEmitter::EmitFullLoop(const FullLoop& full,
-                                  const Construct& loop,
-                                  BasicBlock* general) {
+void ControlEmitter::EmitUnmaskedLoop(const UnmaskedLoop& unmasked,
+                                      const Construct& loop,
+                                      BasicBlock* general) {
     const ir::Instruction& inst = kernel_.inst(loop.inst);
     std::span<const ir::InstId> body = kernel_.block(inst.blocks[0]).insts;
     std::span<const ir::InstId> continuing = kernel_.block(inst.blocks[1]).insts;
     std::span<const ir::ValueId> params = kernel_.block(inst.blocks[0]).params;
-    BasicBlock* header = code_.NewBlock("full_loop");
+    BasicBlock* header = code_.NewBlock("unmasked_loop");
     code_.BranchTo(header);
     builder_.SetInsertPoint(header);
     for (size_t i = 0; i < params.size(); ++i) {
         llvm::AllocaInst* slot = loop.body_params[i];
         values_.Set(params[i], builder_.CreateLoad(slot->getAllocatedType(), slot));
     }
-    EmitInstructions(body.first(full.test));
-    const ir::Instruction& test = kernel_.inst(body[full.test]);
+    EmitInstructions(body.first(unmasked.test));
+    const ir::Instruction& test = kernel_.inst(body[unmasked.test]);
     Value* stay = nullptr;
-    if (full.stays_if) {
+    if (unmasked.stays_if) {
         stay = AllLanes(test.operands[0]);
     } else {
         Value* leaving = values_.Vector(test.operands[0]);
         stay = builder_.CreateNot(code_.Any(leaving));
     }
-    BasicBlock* rest = code_.NewBlock("full_body");
-    BasicBlock* leaves = code_.NewBlock("full_leaves");
+    BasicBlock* rest = code_.NewBlock("unmasked_body");
+    BasicBlock* leaves = code_.NewBlock("unmasked_leaves");
     code_.EmitMaybe(stay, rest, leaves, true);
     builder_.SetInsertPoint(leaves);
-    EmitFullExit(full, loop, general);
+    EmitUnmaskedExit(unmasked, loop, general);
     builder_.SetInsertPoint(rest);
-    const ir::BlockId stays = test.blocks[full.stays_if ? 0 : 1];
+    const ir::BlockId stays = test.blocks[unmasked.stays_if ? 0 : 1];
     const ir::Instruction& yield = kernel_.inst(kernel_.block(stays).insts[0]);
     for (size_t i = 0; i < test.results.size(); ++i) {
         values_.Set(test.results[i], values_.Convert(yield.operands[i], test.results[i]));
     }
-    EmitInstructions(body.subspan(full.test + 1, body.size() - full.test - 2));
+    EmitInstructions(body.subspan(unmasked.test + 1, body.size() - unmasked.test - 2));
     // A parallel copy: all are read before the first is set.
     auto bind = [&](const ir::Instruction& jump, std::span<const ir::ValueId> into) {
         llvm::SmallVector<Value*, 8> values;
@@ -350,8 +350,8 @@ uint64_t ControlEmitter::LanesThatPass(ir::ValueId condition) const {
     const bool one_row = kernel_.workgroup_size[1] * kernel_.workgroup_size[2] == 1;
     const auto is_index = [&](ir::ValueId value) {
         const ir::Instruction* builtin = kernel_.Definition(value);
-        if (builtin == nullptr || builtin->op != Op::kBuiltin || shapes_.map().tile_width != 0 ||
-            shapes_.map().workgroups != 1) {
+        if (builtin == nullptr || builtin->op != Op::kBuiltin || patterns_.map().tile_width != 0 ||
+            patterns_.map().workgroups != 1) {
             return false;
         }
         const auto id = static_cast<ir::BuiltinId>(builtin->imm);
@@ -385,26 +385,26 @@ uint64_t ControlEmitter::LanesThatPass(ir::ValueId condition) const {
     }
 }
 
-// How many subgroups, from the first on, do anything in the segment: where all that it does is done
+// How many subgroups, from the first on, do anything in the region: where all that it does is done
 // by the first few invocations, as in the steps of a reduction, the others need not be run.
-uint32_t ControlEmitter::SubgroupsWithWork(const Segment& segment) const {
+uint32_t ControlEmitter::SubgroupsWithWork(const BarrierRegion& region) const {
     uint64_t most = 0;
-    for (const SegmentItem& item : segment.items) {
+    for (const RegionItem& item : region.items) {
         const ir::Instruction& inst = kernel_.inst(item.inst);
-        if (item.kind != SegmentItem::Kind::kInstruction) {
+        if (item.kind != RegionItem::Kind::kInstruction) {
             return code_.subgroups;
         }
         for (ir::ValueId result : inst.results) {
-            const Regions::Storage storage = regions_.storage(result);
-            if (storage == Regions::Storage::kWorkgroupSlot ||
-                storage == Regions::Storage::kSubgroupSlot) {
+            const BarrierRegions::Storage storage = regions_.storage(result);
+            if (storage == BarrierRegions::Storage::kWorkgroupSlot ||
+                storage == BarrierRegions::Storage::kSubgroupSlot) {
                 return code_.subgroups;
             }
         }
         if (ir::HasProperty(inst.op, ir::kPure) || inst.op == Op::kBarrier) {
             continue;
         }
-        if (inst.op != Op::kIf || shapes_.facts(item.inst).loses_lanes) {
+        if (inst.op != Op::kIf || patterns_.facts(item.inst).loses_lanes) {
             return code_.subgroups;
         }
         const std::span<const ir::InstId> otherwise = kernel_.block(inst.blocks[1]).insts;

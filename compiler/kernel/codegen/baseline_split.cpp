@@ -1,4 +1,4 @@
-#include "compiler/kernel/codegen/quick_split.h"
+#include "compiler/kernel/codegen/baseline_split.h"
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/PostOrderIterator.h>

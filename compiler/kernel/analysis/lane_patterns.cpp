@@ -1,6 +1,6 @@
-// The walk that finds uniformity, shapes and divergence: repeated over the kernel's tree until
-// nothing changes. Optimistic: a loop's parameter starts with the shape of its initial value.
-#include "compiler/kernel/analysis/shapes.h"
+// The walk that finds uniformity, patterns and divergence: repeated over the kernel's tree until
+// nothing changes. Optimistic: a loop's parameter starts with the pattern of its initial value.
+#include "compiler/kernel/analysis/lane_patterns.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,7 +11,7 @@
 namespace fornax::kernel {
 
 using ir::Op;
-using shape_rules::TypeMax;
+using lane_patterns::TypeMax;
 
 namespace {
 
@@ -25,14 +25,14 @@ bool IsOneSubgroup(const ir::Kernel& kernel) {
 
 }  // namespace
 
-ShapeAnalysis::ShapeAnalysis(const ir::Kernel& kernel,
-                             const LaneMap& map,
-                             std::vector<bool> workgroup_level)
+LaneAnalysis::LaneAnalysis(const ir::Kernel& kernel,
+                           const LaneMap& map,
+                           std::vector<bool> workgroup_level)
     : kernel_(kernel),
       map_(map),
       lanes_(map.lanes),
       workgroup_level_(std::move(workgroup_level)),
-      shapes_(kernel.num_values()),
+      patterns_(kernel.num_values()),
       facts_(kernel.num_insts()),
       branch_(kernel.num_insts(), false),
       max_updates_(kernel.num_values(), 0),
@@ -49,19 +49,19 @@ ShapeAnalysis::ShapeAnalysis(const ir::Kernel& kernel,
         VisitBlock(kernel.body, 0, divergence);
     } while (changed_);
     for (uint32_t i = 0; i < kernel.num_values(); ++i) {
-        if (shapes_[i].kind == Shape::Kind::kUnknown) {
-            shapes_[i] = Varying(ir::ValueId{i});
+        if (patterns_[i].kind == LanePattern::Kind::kUnknown) {
+            patterns_[i] = Varying(ir::ValueId{i});
         }
     }
 }
 
-void ShapeAnalysis::VisitBlock(ir::BlockId block, int depth, int& divergence) {
+void LaneAnalysis::VisitBlock(ir::BlockId block, int depth, int& divergence) {
     for (ir::InstId id : kernel_.block(block).insts) {
         VisitInstruction(id, depth, divergence);
     }
 }
 
-void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) {
+void LaneAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) {
     const ir::Instruction& inst = kernel_.inst(id);
     place_[id.index] = next_place_++;
     switch (inst.op) {
@@ -100,7 +100,7 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
             UpdateByOperands(inst, /*uniform=*/false);
             return;
         case Op::kBuiltin:
-            Update(inst.results[0], BuiltinShape(static_cast<ir::BuiltinId>(inst.imm)));
+            Update(inst.results[0], BuiltinPattern(static_cast<ir::BuiltinId>(inst.imm)));
             return;
         case Op::kBuffer:
         case Op::kBufferFrom:
@@ -113,18 +113,18 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
         case Op::kSubgroupBroadcastFirst:
         case Op::kSubgroupShuffle:
         case Op::kSubgroupReduce:
-            if (shapes_[inst.operands.back().index].kind == Shape::Kind::kUnknown) {
+            if (patterns_[inst.operands.back().index].kind == LanePattern::Kind::kUnknown) {
                 return;
             }
             if (OneForSubgroup(inst)) {
                 // The set of lanes is a subgroup's own, even where operands are the workgroup's.
-                Shape shape = Varying(inst.results[0]);
-                shape.kind = Shape::Kind::kUniform;
-                shape.workgroup = IsOneSubgroup(kernel_);
+                LanePattern pattern = Varying(inst.results[0]);
+                pattern.kind = LanePattern::Kind::kUniform;
+                pattern.workgroup = IsOneSubgroup(kernel_);
                 if (inst.op == Op::kSubgroupBallot) {
-                    shape.max = TypeMax(kernel_.subgroup_size);
+                    pattern.max = TypeMax(kernel_.subgroup_size);
                 }
-                Update(inst.results[0], std::move(shape));
+                Update(inst.results[0], std::move(pattern));
                 return;
             }
             break;
@@ -135,29 +135,29 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
         if (inst.results.size() != 1) {
             UpdateByOperands(inst, /*uniform=*/inst.op == Op::kLaneRange);
         } else if (AreKnown(inst.operands)) {
-            Update(inst.results[0], PureShape(inst));
+            Update(inst.results[0], PurePattern(inst));
         }
         return;
     }
     // Atomics, private memory and other subgroup operations differ by lane.
     for (ir::ValueId result : inst.results) {
-        Shape shape = Varying(result);
+        LanePattern pattern = Varying(result);
         if (lanes_ == 1) {
-            shape.kind = Shape::Kind::kUniform;
-            shape.workgroup = single_vector_;
+            pattern.kind = LanePattern::Kind::kUniform;
+            pattern.workgroup = single_vector_;
         }
-        Update(result, std::move(shape));
+        Update(result, std::move(pattern));
     }
 }
 
 // A subgroup operation gives all lanes that take part one value.
-bool ShapeAnalysis::OneForSubgroup(const ir::Instruction& inst) const {
+bool LaneAnalysis::OneForSubgroup(const ir::Instruction& inst) const {
     if (lanes_ > kernel_.subgroup_size && !IsOneSubgroup(kernel_)) {
         return false;  // code is never emitted at this width
     }
     switch (inst.op) {
         case Op::kSubgroupShuffle:
-            return shapes_[inst.operands[1].index].uniform();
+            return patterns_[inst.operands[1].index].uniform();
         case Op::kSubgroupReduce:
             return ir::ClusterSizeOf(inst) == 0 || ir::ClusterSizeOf(inst) == kernel_.subgroup_size;
         default:
@@ -165,35 +165,35 @@ bool ShapeAnalysis::OneForSubgroup(const ir::Instruction& inst) const {
     }
 }
 
-bool ShapeAnalysis::AreKnown(std::span<const ir::ValueId> values) const {
+bool LaneAnalysis::AreKnown(std::span<const ir::ValueId> values) const {
     return std::ranges::all_of(values, [&](ir::ValueId value) {
-        return shapes_[value.index].kind != Shape::Kind::kUnknown;
+        return patterns_[value.index].kind != LanePattern::Kind::kUnknown;
     });
 }
 
 // All results are one value for all lanes, if `uniform` or because all operands are.
-void ShapeAnalysis::UpdateByOperands(const ir::Instruction& inst, bool uniform) {
+void LaneAnalysis::UpdateByOperands(const ir::Instruction& inst, bool uniform) {
     if (!AreKnown(inst.operands)) {
         return;
     }
     const auto all = [&](auto property) {
         return std::ranges::all_of(inst.operands, [&](ir::ValueId operand) {
-            return std::invoke(property, shapes_[operand.index]);
+            return std::invoke(property, patterns_[operand.index]);
         });
     };
-    const bool workgroup = all(&Shape::workgroup);
-    uniform |= all(&Shape::uniform);
+    const bool workgroup = all(&LanePattern::workgroup);
+    uniform |= all(&LanePattern::uniform);
     for (ir::ValueId result : inst.results) {
-        Shape shape = Varying(result);
+        LanePattern pattern = Varying(result);
         if (uniform) {
-            shape.kind = Shape::Kind::kUniform;
-            shape.workgroup = workgroup;
+            pattern.kind = LanePattern::Kind::kUniform;
+            pattern.workgroup = workgroup;
         }
-        Update(result, std::move(shape));
+        Update(result, std::move(pattern));
     }
 }
 
-void ShapeAnalysis::VisitConstruct(ir::InstId id, int depth, int& divergence) {
+void LaneAnalysis::VisitConstruct(ir::InstId id, int depth, int& divergence) {
     const ir::Instruction& inst = kernel_.inst(id);
     ConstructFacts& facts = facts_[id.index];
     facts.depth = static_cast<uint32_t>(depth);
@@ -212,8 +212,8 @@ void ShapeAnalysis::VisitConstruct(ir::InstId id, int depth, int& divergence) {
         VisitBlock(inst.blocks[1], depth, inside);
     } else {
         if (inst.op != Op::kScope && !workgroup_level_[id.index]) {
-            const Shape& condition = shapes_[inst.operands[0].index];
-            bool divergent = condition.kind != Shape::Kind::kUnknown && !condition.uniform();
+            const LanePattern& condition = patterns_[inst.operands[0].index];
+            bool divergent = condition.kind != LanePattern::Kind::kUnknown && !condition.uniform();
             if (divergent && !facts.divergent) {
                 facts.divergent = true;
                 changed_ = true;
@@ -227,7 +227,7 @@ void ShapeAnalysis::VisitConstruct(ir::InstId id, int depth, int& divergence) {
     divergence = facts.loses_lanes ? std::max(entry_divergence, depth - 1) : entry_divergence;
 }
 
-void ShapeAnalysis::VisitExit(ir::InstId id, int divergence) {
+void LaneAnalysis::VisitExit(ir::InstId id, int divergence) {
     const ir::Instruction& inst = kernel_.inst(id);
     bool is_return = inst.op == Op::kReturn || inst.op == Op::kUnreachable;
     int target_depth = is_return ? 0 : static_cast<int>(facts_[inst.target.index].depth);
@@ -282,16 +282,16 @@ void ShapeAnalysis::VisitExit(ir::InstId id, int divergence) {
     }
 }
 
-void ShapeAnalysis::Merge(std::span<const ir::ValueId> into,
-                          std::span<const ir::ValueId> from,
-                          bool divergent) {
+void LaneAnalysis::Merge(std::span<const ir::ValueId> into,
+                         std::span<const ir::ValueId> from,
+                         bool divergent) {
     for (size_t i = 0; i < into.size(); ++i) {
-        const Shape& source = shapes_[from[i].index];
-        if (source.kind == Shape::Kind::kUnknown) {
+        const LanePattern& source = patterns_[from[i].index];
+        if (source.kind == LanePattern::Kind::kUnknown) {
             continue;
         }
-        const Shape& old = shapes_[into[i].index];
-        Shape joined = source;
+        const LanePattern& old = patterns_[into[i].index];
+        LanePattern joined = source;
         ir::InstId construct = kernel_.value(into[i]).inst;
         bool is_result = construct.valid();
         if (!is_result) {
@@ -302,20 +302,20 @@ void ShapeAnalysis::Merge(std::span<const ir::ValueId> into,
         if (!workgroup_level_[construct.index] && !single_vector_) {
             joined.workgroup = false;
         }
-        if (old.kind != Shape::Kind::kUnknown) {
+        if (old.kind != LanePattern::Kind::kUnknown) {
             joined.workgroup &= old.workgroup;
             joined.base_zeros = std::min(source.base_zeros, old.base_zeros);
             joined.max = std::max(source.max, old.max);
             if (!source.SameLanes(old)) {
-                joined.kind = Shape::Kind::kVarying;
+                joined.kind = LanePattern::Kind::kVarying;
             }
         }
         if (divergent && lanes_ > 1) {
-            joined.kind = Shape::Kind::kVarying;
+            joined.kind = LanePattern::Kind::kVarying;
         }
         // A stride from inside is not visible outside, and another one in the next iteration.
         if (joined.has_rows() && !DefinedBefore(joined.stride, construct)) {
-            joined.kind = Shape::Kind::kVarying;
+            joined.kind = LanePattern::Kind::kVarying;
         }
         if (joined.varying()) {
             joined.offsets.clear();
@@ -330,40 +330,40 @@ void ShapeAnalysis::Merge(std::span<const ir::ValueId> into,
     }
 }
 
-bool ShapeAnalysis::DefinedBefore(ir::ValueId id, ir::InstId construct) const {
+bool LaneAnalysis::DefinedBefore(ir::ValueId id, ir::InstId construct) const {
     const ir::Value& value = kernel_.value(id);
     const ir::InstId at = value.inst.valid() ? value.inst : kernel_.block(value.block).parent;
     return place_[at.index] < place_[construct.index];
 }
 
-void ShapeAnalysis::Update(ir::ValueId value, Shape shape) {
-    Shape& old = shapes_[value.index];
-    if (shape.kind < old.kind) {
-        shape = Varying(value);  // facts only ever get weaker
+void LaneAnalysis::Update(ir::ValueId value, LanePattern pattern) {
+    LanePattern& old = patterns_[value.index];
+    if (pattern.kind < old.kind) {
+        pattern = Varying(value);  // facts only ever get weaker
     }
-    if (shape.varying() && old.varying() && shape.groups != old.groups) {
-        shape.groups.clear();  // likewise
+    if (pattern.varying() && old.varying() && pattern.groups != old.groups) {
+        pattern.groups.clear();  // likewise
     }
     if (ir::Type type = kernel_.type(value); ir::IsInteger(type)) {
-        shape.max = std::min(shape.max, TypeMax(ir::BitWidth(type)));
+        pattern.max = std::min(pattern.max, TypeMax(ir::BitWidth(type)));
     }
-    if (old.kind != Shape::Kind::kUnknown && shape.max > old.max &&
+    if (old.kind != LanePattern::Kind::kUnknown && pattern.max > old.max &&
         ++max_updates_[value.index] > kWidenAfter) {
-        shape.max = Varying(value).max;
+        pattern.max = Varying(value).max;
     }
-    if (shape == old) {
+    if (pattern == old) {
         return;
     }
-    old = std::move(shape);
+    old = std::move(pattern);
     changed_ = true;
 }
 
-Shape ShapeAnalysis::Varying(ir::ValueId value) const {
-    Shape shape;
-    shape.kind = Shape::Kind::kVarying;
+LanePattern LaneAnalysis::Varying(ir::ValueId value) const {
+    LanePattern pattern;
+    pattern.kind = LanePattern::Kind::kVarying;
     ir::Type type = kernel_.type(value);
-    shape.max = ir::IsInteger(type) ? TypeMax(ir::BitWidth(type)) : UINT64_MAX;
-    return shape;
+    pattern.max = ir::IsInteger(type) ? TypeMax(ir::BitWidth(type)) : UINT64_MAX;
+    return pattern;
 }
 
 }  // namespace fornax::kernel

@@ -1,19 +1,19 @@
-// Loops that bring tiles of matrices into workgroup memory and multiply them take several rounds at
-// once, each with a copy of that memory: the matrix unit then loads and stores a sum once for all
-// of them, and what a round reads of a row lies beside what the next one reads.
+// Loops that bring tiles of matrices into workgroup memory and multiply them take several
+// iterations at once, each with a copy of that memory: the matrix unit then loads and stores a sum
+// once for all of them, and what an iteration reads of a row lies beside what the next one reads.
 //
-// A round is straight code: it writes tiles, a barrier follows, it reads them, and another barrier
-// follows. It must not read anything that it has not written, which is known by computing where
-// every invocation writes and reads. What is left over when their number is not divisible runs in
-// the loop as it was. The last round of each group writes where all did, so the memory ends up as
-// it would.
+// An iteration is straight code: it writes tiles, a barrier follows, it reads them, and another
+// barrier follows. It must not read anything that it has not written, which is known by computing
+// where every invocation writes and reads. What is left over when their number is not divisible
+// runs in the loop as it was. The last iteration of each group writes where all did, so the memory
+// ends up as it would.
 #include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 
 #include "compiler/kernel/analysis/known_values.h"
-#include "compiler/kernel/analysis/matrix_places.h"
+#include "compiler/kernel/analysis/matrix_accumulators.h"
 #include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/ir/matrix.h"
 #include "compiler/kernel/transform/clone.h"
@@ -28,12 +28,12 @@ using namespace ir;
 namespace {
 
 // Products of a sum that are made at once.
-constexpr uint32_t kProductsAtOnce = 4;
+constexpr uint32_t kMmasAtOnce = 4;
 constexpr uint32_t kAlign = 64;
 
 class Joiner {
   public:
-    Joiner(Kernel& kernel, JoinedProducts joined)
+    Joiner(Kernel& kernel, JoinedMmas joined)
         : kernel_(kernel), joined_(joined), structure_(kernel) {}
 
     bool Run() {
@@ -60,7 +60,7 @@ class Joiner {
         std::vector<InstId> reads;
         std::vector<InstId> counts;  // behind the test
         InstId barriers[2];
-        uint32_t rounds = 0;
+        uint32_t iterations = 0;
         uint32_t lowest = 0;  // byte that is written
         uint32_t bytes = 0;
     };
@@ -86,7 +86,7 @@ class Joiner {
         if (kernel_.inst(continuing.insts.back()).op != Op::kNext) {
             return false;
         }
-        return ChooseRounds(plan) && ReadsOwn(plan);
+        return ChooseIterations(plan) && ReadsOwn(plan);
     }
 
     // What comes before the first barrier, and between the two.
@@ -179,35 +179,35 @@ class Joiner {
                 (inst.flags & kVolatile) == 0);
     }
 
-    // By how many products of a sum there are in a round.
-    bool ChooseRounds(Plan& plan) {
-        if (!places_) {
-            places_ = FindMatrixPlaces(kernel_);
+    // By how many products of a sum there are in an iteration.
+    bool ChooseIterations(Plan& plan) {
+        if (!accumulators_) {
+            accumulators_ = FindMatrixAccumulators(kernel_);
         }
-        std::map<std::pair<uint64_t, uint64_t>, uint32_t> products;
+        std::map<std::pair<uint64_t, uint64_t>, uint32_t> mmas;
         for (InstId id : plan.reads) {
             const Instruction& inst = kernel_.inst(id);
             if (inst.op != Op::kMatrixMulAdd) {
                 continue;
             }
-            const auto place = places_->products.find(inst.results[0].index);
-            if (place == places_->products.end() || (inst.imm & kMatrixKeepsDenormals) != 0) {
+            const auto location = accumulators_->mmas.find(inst.results[0].index);
+            if (location == accumulators_->mmas.end() || (inst.imm & kMatrixKeepsDenormals) != 0) {
                 return false;
             }
-            if (joined_ == JoinedProducts::kBFloat16 &&
+            if (joined_ == JoinedMmas::kBFloat16 &&
                 MatrixFormatOf(kernel_, inst) != hal::MatrixFormat::kBF16) {
                 return false;
             }
-            ++products[{place->second.local, place->second.first}];
+            ++mmas[{location->second.local, location->second.first}];
         }
         uint32_t most = 0;
-        for (const auto& [place, count] : products) {
+        for (const auto& [location, count] : mmas) {
             most = std::max(most, count);
         }
-        if (most == 0 || most * 2 > kProductsAtOnce) {
+        if (most == 0 || most * 2 > kMmasAtOnce) {
             return false;
         }
-        plan.rounds = kProductsAtOnce / most;
+        plan.iterations = kMmasAtOnce / most;
         return true;
     }
 
@@ -248,14 +248,14 @@ class Joiner {
         plan.lowest = static_cast<uint32_t>(first - written.begin()) / kAlign * kAlign;
         const auto end = static_cast<uint32_t>(written.rend() - last);
         plan.bytes = (end - plan.lowest + kAlign - 1) / kAlign * kAlign;
-        while (plan.rounds > 1 && MemoryFor(plan) > hal::kMaxSharedBytes) {
-            plan.rounds /= 2;
+        while (plan.iterations > 1 && MemoryFor(plan) > hal::kMaxSharedBytes) {
+            plan.iterations /= 2;
         }
-        return plan.rounds > 1;
+        return plan.iterations > 1;
     }
     uint32_t Aligned() const { return (kernel_.shared_bytes + kAlign - 1) / kAlign * kAlign; }
     uint64_t MemoryFor(const Plan& plan) const {
-        return Aligned() + uint64_t{plan.rounds - 1} * plan.bytes;
+        return Aligned() + uint64_t{plan.iterations - 1} * plan.bytes;
     }
 
     void Join(const Plan& plan) {
@@ -284,9 +284,9 @@ class Joiner {
         }
         Builder(kernel_, next).Append(Op::kNext, passed, {});
 
-        // What follows from the counters, of all rounds, and whether all of them are to run.
+        // What follows from the counters, of all iterations, and whether all of them are to run.
         Builder b(kernel_, block);
-        std::vector<Cloner> cloners(plan.rounds, Cloner(kernel_));
+        std::vector<Cloner> cloners(plan.iterations, Cloner(kernel_));
         std::vector<ValueId> values = begins;
         ValueId condition;
         for (Cloner& cloner : cloners) {
@@ -329,14 +329,14 @@ class Joiner {
 
         // Instruction by instruction, so that a row's places are read one after the other.
         for (InstId id : plan.writes) {
-            for (uint32_t round = 0; round < plan.rounds; ++round) {
-                CloneAccess(plan, cloners[round], round, id, b);
+            for (uint32_t iteration = 0; iteration < plan.iterations; ++iteration) {
+                CloneAccess(plan, cloners[iteration], iteration, id, b);
             }
         }
         cloners[0].CloneOne(plan.barriers[0], block);
-        for (uint32_t round = 0; round < plan.rounds; ++round) {
+        for (uint32_t iteration = 0; iteration < plan.iterations; ++iteration) {
             for (InstId id : plan.reads) {
-                CloneAccess(plan, cloners[round], round, id, b);
+                CloneAccess(plan, cloners[iteration], iteration, id, b);
             }
         }
         for (InstId id : plan.counts) {
@@ -353,16 +353,16 @@ class Joiner {
         kernel_.inst(plan.loop).operands = kernel_.inst(joined).results;
         kernel_.shared_bytes = static_cast<uint32_t>(MemoryFor(plan));
     }
-    void CloneAccess(const Plan& plan, Cloner& cloner, uint32_t round, InstId id, Builder& b) {
+    void CloneAccess(const Plan& plan, Cloner& cloner, uint32_t iteration, InstId id, Builder& b) {
         const Op op = kernel_.inst(id).op;
         const InstId copy = cloner.CloneOne(id, b.block());
-        if (round + 1 == plan.rounds || (op != Op::kLoadShared && op != Op::kStoreShared)) {
+        if (iteration + 1 == plan.iterations || (op != Op::kLoadShared && op != Op::kStoreShared)) {
             return;
         }
         std::vector<InstId>& insts = kernel_.block(b.block()).insts;
         insts.pop_back();
         const ValueId offset = kernel_.inst(copy).operands[0];
-        const uint32_t moved = Aligned() + round * plan.bytes - plan.lowest;
+        const uint32_t moved = Aligned() + iteration * plan.bytes - plan.lowest;
         const ValueId by = b.Const(kernel_.type(offset), moved);
         const ValueId sum = b.Emit(Op::kIAdd, kernel_.type(offset), {offset, by});
         kernel_.inst(copy).operands[0] = sum;
@@ -370,20 +370,20 @@ class Joiner {
     }
 
     Kernel& kernel_;
-    const JoinedProducts joined_;
+    const JoinedMmas joined_;
     const Structure structure_;
     std::vector<bool> known_;  // by value: it needs only the loop's parameters
-    std::optional<MatrixPlaces> places_;
+    std::optional<MatrixAccumulators> accumulators_;
 };
 
 }  // namespace
 
-bool JoinRounds(Kernel& kernel, JoinedProducts joined) {
-    bool products = false;
+bool JoinIterations(Kernel& kernel, JoinedMmas joined) {
+    bool mmas = false;
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
-        products |= kernel.inst(InstId{i}).op == Op::kMatrixMulAdd;
+        mmas |= kernel.inst(InstId{i}).op == Op::kMatrixMulAdd;
     }
-    return products && Joiner(kernel, joined).Run();
+    return mmas && Joiner(kernel, joined).Run();
 }
 
 }  // namespace fornax::kernel

@@ -1,4 +1,4 @@
-// Segments between barriers: widths of their own, and what loops carry from one to the next.
+// Regions between barriers: widths of their own, and what loops carry from one to the next.
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
@@ -51,7 +51,7 @@ constexpr char kTile[] = R"(
     return
 )";
 
-TEST(EmitSegments, TransposedTile) {
+TEST(EmitRegions, TransposedTile) {
     ir::Kernel kernel = Parse("workgroup_size(256, 1, 1) push_constants(4) shared(2048)", kTile);
     ForEachWidth(kernel, {Counting(256), std::vector<uint32_t>(256, 7)}, {}, [&](const Buffers& b) {
         for (uint32_t y = 0; y < 16; ++y) {
@@ -62,8 +62,8 @@ TEST(EmitSegments, TransposedTile) {
     });
 }
 
-// The segment that stores columns takes four rows at once; its neighbours keep the kernel's width.
-TEST(EmitSegments, SegmentThatStoresColumnsIsWider) {
+// The region that stores columns takes four rows at once; its neighbours keep the kernel's width.
+TEST(EmitRegions, RegionThatStoresColumnsIsWider) {
     ir::Kernel kernel = Parse("workgroup_size(256, 1, 1) push_constants(4) shared(2048)", kTile);
     llvm::LLVMContext context;
     llvm::Module module("test", context);
@@ -75,26 +75,26 @@ TEST(EmitSegments, SegmentThatStoresColumnsIsWider) {
     Result<EmittedKernel> emitted = EmitKernel(kernel, options, "kernel", module);
     ASSERT_TRUE(emitted.ok()) << emitted.error().message;
     EXPECT_EQ(emitted->lanes, 16u);
-    ASSERT_EQ(explanation.segments.size(), 3u);
-    EXPECT_EQ(explanation.segments[0].lanes, 16u);
-    EXPECT_EQ(explanation.segments[1].lanes, 64u);
-    EXPECT_EQ(explanation.segments[2].lanes, 16u);
+    ASSERT_EQ(explanation.regions.size(), 3u);
+    EXPECT_EQ(explanation.regions[0].lanes, 16u);
+    EXPECT_EQ(explanation.regions[1].lanes, 64u);
+    EXPECT_EQ(explanation.regions[2].lanes, 16u);
     for (const AccessRecord& access : explanation.accesses) {
-        EXPECT_NE(access.form, AccessForm::kGather) << access.operation << " " << access.shape;
+        EXPECT_NE(access.form, AccessForm::kGather) << access.operation << " " << access.pattern;
     }
 }
 
-// What four rounds of `made = sum + the neighbour's sum` give, and every round's sums.
-std::vector<std::vector<uint32_t>> Rounds() {
-    std::vector<std::vector<uint32_t>> rounds(1, Counting(64));
-    for (int round = 0; round < 4; ++round) {
+// What four iterations of `made = sum + the neighbour's sum` give, and every iteration's sums.
+std::vector<std::vector<uint32_t>> Iterations() {
+    std::vector<std::vector<uint32_t>> iterations(1, Counting(64));
+    for (int iteration = 0; iteration < 4; ++iteration) {
         std::vector<uint32_t> made(64);
         for (uint32_t i = 0; i < 64; ++i) {
-            made[i] = rounds.back()[i] + rounds.back()[63 - i];
+            made[i] = iterations.back()[i] + iterations.back()[63 - i];
         }
-        rounds.push_back(made);
+        iterations.push_back(made);
     }
-    return rounds;
+    return iterations;
 }
 
 // `behind`: after the new sum is made; `continuing`: in the loop's continuing block. Both may use
@@ -135,8 +135,9 @@ void TestCarried(const std::string& behind,
                  [&](const Buffers& b) { check(b[1]); });
 }
 
-TEST(EmitSegments, SumsThatALoopCarriesAcrossBarriers) {
-    TestCarried("", "", 64, [&](const std::vector<uint32_t>& out) { EXPECT_EQ(out, Rounds()[4]); });
+TEST(EmitRegions, SumsThatALoopCarriesAcrossBarriers) {
+    TestCarried("", "", 64,
+                [&](const std::vector<uint32_t>& out) { EXPECT_EQ(out, Iterations()[4]); });
 }
 
 constexpr char kStoreOld[] = R"(
@@ -146,29 +147,30 @@ constexpr char kStoreOld[] = R"(
       store_buffer %out, %at, %sum align(4)
 )";
 
-void ExpectAllRounds(const std::vector<uint32_t>& out) {
-    const std::vector<std::vector<uint32_t>> rounds = Rounds();
-    for (uint32_t round = 0; round < 4; ++round) {
+void ExpectAllIterations(const std::vector<uint32_t>& out) {
+    const std::vector<std::vector<uint32_t>> iterations = Iterations();
+    for (uint32_t iteration = 0; iteration < 4; ++iteration) {
         for (uint32_t i = 0; i < 64; ++i) {
-            ASSERT_EQ(out[64 * (round + 1) + i], rounds[round][i]) << round << " " << i;
+            ASSERT_EQ(out[64 * (iteration + 1) + i], iterations[iteration][i])
+                << iteration << " " << i;
         }
     }
     for (uint32_t i = 0; i < 64; ++i) {
-        ASSERT_EQ(out[i], rounds[4][i]) << i;
+        ASSERT_EQ(out[i], iterations[4][i]) << i;
     }
 }
 
-TEST(EmitSegments, OldSumIsUsedBehindTheNewOne) {
-    TestCarried(std::string(kStoreOld) + "barrier\n", "", 320, ExpectAllRounds);
+TEST(EmitRegions, OldSumIsUsedBehindTheNewOne) {
+    TestCarried(std::string(kStoreOld) + "barrier\n", "", 320, ExpectAllIterations);
 }
 
-TEST(EmitSegments, OldSumIsUsedInTheContinuingBlock) {
-    TestCarried("", kStoreOld, 320, ExpectAllRounds);
+TEST(EmitRegions, OldSumIsUsedInTheContinuingBlock) {
+    TestCarried("", kStoreOld, 320, ExpectAllIterations);
 }
 
 // All invocations of a workgroup may end before conditions are made that only invocations make: of
 // a branch with a barrier, and of a loop that lasts until they find something in workgroup memory.
-TEST(EmitSegments, WorkgroupsThatEndBeforeTheirBarriers) {
+TEST(EmitRegions, WorkgroupsThatEndBeforeTheirBarriers) {
     ir::Kernel kernel = Parse("workgroup_size(64, 1, 1) push_constants(4) shared(256)", R"(
     %group:i32 = builtin workgroup_id_x
     %size:i32 = const 64
@@ -225,7 +227,7 @@ TEST(EmitSegments, WorkgroupsThatEndBeforeTheirBarriers) {
 }
 
 // An invocation that surely ends leaves nothing undefined behind: the next workgroup runs, too.
-TEST(EmitSegments, EveryInvocationEndsBeforeABarrier) {
+TEST(EmitRegions, EveryInvocationEndsBeforeABarrier) {
     ir::Kernel kernel = Parse("workgroup_size(8, 1, 1) push_constants(4)", R"(
     %group:i32 = builtin workgroup_id_x
     %eight:i32 = const 8
@@ -296,7 +298,7 @@ constexpr char kTiles[] = R"(
     return
 )";
 
-TEST(EmitSegments, NextTileIsFetchedWhileThisOneIsComputed) {
+TEST(EmitRegions, NextTileIsFetchedWhileThisOneIsComputed) {
     ir::Kernel kernel = Parse("workgroup_size(64, 1, 1) push_constants(4) shared(256)", kTiles);
     auto fetches_of = [](const ir::Kernel& kernel, bool prefetch) {
         llvm::LLVMContext context;
@@ -383,7 +385,7 @@ size_t CountOf(const std::string& text, const std::string& what) {
     return count;
 }
 
-TEST(EmitSegments, TilesBehindTheTestOfALoop) {
+TEST(EmitRegions, TilesBehindTheTestOfALoop) {
     const char* header = "workgroup_size(64, 1, 1) push_constants(4) shared(256)";
     const ir::Kernel kernel = Parse(header, TilesBehindTheTest("barrier\n"));
     const std::string fetch = "call void @llvm.prefetch";

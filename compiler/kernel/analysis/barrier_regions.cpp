@@ -1,5 +1,5 @@
 // Cutting a kernel into regions at its barriers, and finding a place for each value.
-#include "compiler/kernel/analysis/regions.h"
+#include "compiler/kernel/analysis/barrier_regions.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ using ir::Op;
 
 namespace {
 
-constexpr uint32_t kNoSegment = UINT32_MAX;
+constexpr uint32_t kNoRegion = UINT32_MAX;
 constexpr uint32_t kNever = 1000;
 // A value is recomputed rather than kept if that takes at most this many vector operations; scalar
 // ones count a quarter.
@@ -73,38 +73,38 @@ std::vector<bool> FindWorkgroupLevel(const ir::Kernel& kernel) {
     return level;
 }
 
-Regions::Regions(const ir::Kernel& kernel,
-                 const ShapeAnalysis& shapes,
-                 const std::vector<bool>& workgroup_level)
+BarrierRegions::BarrierRegions(const ir::Kernel& kernel,
+                               const LaneAnalysis& patterns,
+                               const std::vector<bool>& workgroup_level)
     : kernel_(kernel),
-      shapes_(shapes),
+      patterns_(patterns),
       workgroup_level_(workgroup_level),
       steps_(kernel.num_blocks()),
-      storages_(kernel.num_values(), Storage::kSegment),
-      segment_of_(kernel.num_values(), kNoSegment) {
+      storages_(kernel.num_values(), Storage::kRegion),
+      region_of_(kernel.num_values(), kNoRegion) {
     PlanBlock(kernel.body);
-    for (uint32_t i = 0; i < segments_.size(); ++i) {
-        for (SegmentItem& item : segments_[i].items) {
-            if (item.kind == SegmentItem::Kind::kInstruction) {
+    for (uint32_t i = 0; i < regions_.size(); ++i) {
+        for (RegionItem& item : regions_[i].items) {
+            if (item.kind == RegionItem::Kind::kInstruction) {
                 UseTree(item.inst, i);
             } else {
                 for (ir::ValueId operand : kernel_.inst(item.inst).operands) {
                     Use(operand, i);
                 }
             }
-            item.imports_end = static_cast<uint32_t>(segments_[i].imports.size());
+            item.imports_end = static_cast<uint32_t>(regions_[i].imports.size());
         }
     }
-    keeps_mask_ = segments_.size() > 1 && returns_inside_;
+    keeps_mask_ = regions_.size() > 1 && returns_inside_;
 }
 
-bool Regions::Hoistable(const ir::Instruction& inst) const {
+bool BarrierRegions::Hoistable(const ir::Instruction& inst) const {
     if (!(ir::InfoOf(inst.op).properties & ir::kPure)) {
         return false;
     }
     for (ir::ValueId result : inst.results) {
-        const Shape& shape = shapes_.shape(result);
-        if (!shape.scalar() || !shape.workgroup) {
+        const LanePattern& pattern = patterns_.pattern(result);
+        if (!pattern.scalar() || !pattern.workgroup) {
             return false;
         }
     }
@@ -113,27 +113,27 @@ bool Regions::Hoistable(const ir::Instruction& inst) const {
     });
 }
 
-void Regions::PlanBlock(ir::BlockId block) {
-    // Steps are built apart because nested blocks are planned meanwhile. A segment stays open until
+void BarrierRegions::PlanBlock(ir::BlockId block) {
+    // Steps are built apart because nested blocks are planned meanwhile. A region stays open until
     // a barrier or a workgroup-level construct; hoisted steps are moved in front of it.
     std::vector<Step> steps;
     bool open = false;
-    auto segment = [&]() -> Segment& {
+    auto region = [&]() -> BarrierRegion& {
         if (!open) {
             Step step;
-            step.kind = Step::Kind::kSegment;
-            step.segment = static_cast<uint32_t>(segments_.size());
+            step.kind = Step::Kind::kRegion;
+            step.region = static_cast<uint32_t>(regions_.size());
             steps.push_back(step);
-            segments_.emplace_back();
+            regions_.emplace_back();
             open = true;
         }
-        return segments_.back();
+        return regions_.back();
     };
     auto storage_of_merged = [&](std::span<const ir::ValueId> values) {
         for (ir::ValueId value : values) {
-            const Shape& shape = shapes_.shape(value);
-            storages_[value.index] =
-                shape.scalar() && shape.workgroup ? Storage::kWorkgroup : Storage::kSubgroupSlot;
+            const LanePattern& pattern = patterns_.pattern(value);
+            storages_[value.index] = pattern.scalar() && pattern.workgroup ? Storage::kWorkgroup
+                                                                           : Storage::kSubgroupSlot;
         }
     };
     auto all_workgroup = [&](std::span<const ir::ValueId> values) {
@@ -153,10 +153,10 @@ void Regions::PlanBlock(ir::BlockId block) {
                 storage_of_merged(kernel_.block(inst.blocks[1]).params);
                 if (!all_workgroup(inst.operands) ||
                     !all_workgroup(kernel_.block(inst.blocks[0]).params)) {
-                    segment().items.push_back({SegmentItem::Kind::kTransfer, id});
+                    region().items.push_back({RegionItem::Kind::kTransfer, id});
                 }
             } else if (inst.op != Op::kScope && !all_workgroup(inst.operands)) {
-                segment().items.push_back({SegmentItem::Kind::kCondition, id});
+                region().items.push_back({RegionItem::Kind::kCondition, id});
             }
             storage_of_merged(inst.results);
             open = false;
@@ -181,7 +181,7 @@ void Regions::PlanBlock(ir::BlockId block) {
                     into = target.results;
                 }
                 if (!all_workgroup(inst.operands) || !all_workgroup(into)) {
-                    segment().items.push_back({SegmentItem::Kind::kTransfer, id});
+                    region().items.push_back({RegionItem::Kind::kTransfer, id});
                 }
             }
             steps.push_back({Step::Kind::kTerminator, id, 0});
@@ -199,53 +199,53 @@ void Regions::PlanBlock(ir::BlockId block) {
             }
             continue;
         }
-        segment().items.push_back({SegmentItem::Kind::kInstruction, id});
-        DefineTree(id, static_cast<uint32_t>(segments_.size() - 1));
+        region().items.push_back({RegionItem::Kind::kInstruction, id});
+        DefineTree(id, static_cast<uint32_t>(regions_.size() - 1));
     }
     steps_[block.index] = std::move(steps);
 }
 
-void Regions::DefineTree(ir::InstId id, uint32_t segment) {
+void BarrierRegions::DefineTree(ir::InstId id, uint32_t region) {
     const ir::Instruction& inst = kernel_.inst(id);
     if (inst.op == Op::kReturn || inst.op == Op::kUnreachable) {
-        returns_inside_ = segments_[segment].returns = true;
+        returns_inside_ = regions_[region].returns = true;
     }
     for (ir::ValueId result : inst.results) {
-        segment_of_[result.index] = segment;
+        region_of_[result.index] = region;
     }
     for (ir::BlockId block : inst.blocks) {
         for (ir::ValueId param : kernel_.block(block).params) {
-            segment_of_[param.index] = segment;
+            region_of_[param.index] = region;
         }
         for (ir::InstId child : kernel_.block(block).insts) {
-            DefineTree(child, segment);
+            DefineTree(child, region);
         }
     }
 }
 
-void Regions::UseTree(ir::InstId id, uint32_t segment) {
+void BarrierRegions::UseTree(ir::InstId id, uint32_t region) {
     const ir::Instruction& inst = kernel_.inst(id);
     for (ir::ValueId operand : inst.operands) {
-        Use(operand, segment);
+        Use(operand, region);
     }
     for (ir::BlockId block : inst.blocks) {
         for (ir::InstId child : kernel_.block(block).insts) {
-            UseTree(child, segment);
+            UseTree(child, region);
         }
     }
 }
 
-void Regions::Use(ir::ValueId value, uint32_t segment) {
+void BarrierRegions::Use(ir::ValueId value, uint32_t region) {
     // Whoever looks at the lanes needs the stride beside the base.
-    if (shapes_.shape(value).has_rows()) {
-        Use(shapes_.shape(value).stride, segment);
+    if (patterns_.pattern(value).has_rows()) {
+        Use(patterns_.pattern(value).stride, region);
     }
     Storage& storage = storages_[value.index];
-    if (storage == Storage::kWorkgroup || segment_of_[value.index] == segment) {
+    if (storage == Storage::kWorkgroup || region_of_[value.index] == region) {
         return;
     }
-    segments_[segment].imports.push_back(value);
-    if (storage != Storage::kSegment) {
+    regions_[region].imports.push_back(value);
+    if (storage != Storage::kRegion) {
         return;
     }
     const ir::Instruction* inst = kernel_.Definition(value);
@@ -253,35 +253,36 @@ void Regions::Use(ir::ValueId value, uint32_t segment) {
         // A descriptor is looked up again: only what it is made of needs a place.
         storage = Storage::kRecomputed;
         for (ir::ValueId operand : inst->operands) {
-            Use(operand, segment);
+            Use(operand, region);
         }
         return;
     }
     if (RecomputeCost(value, 0) <= kRecomputeBudget) {
         storage = Storage::kRecomputed;
         // Everything it is made of is recomputed with it.
-        KeepOperandsOfRecomputed(value, segment);
+        KeepOperandsOfRecomputed(value, region);
         return;
     }
-    const Shape& shape = shapes_.shape(value);
-    storage = shape.scalar() && shape.workgroup ? Storage::kWorkgroupSlot : Storage::kSubgroupSlot;
+    const LanePattern& pattern = patterns_.pattern(value);
+    storage =
+        pattern.scalar() && pattern.workgroup ? Storage::kWorkgroupSlot : Storage::kSubgroupSlot;
 }
 
-void Regions::KeepOperandsOfRecomputed(ir::ValueId value, uint32_t segment) {
+void BarrierRegions::KeepOperandsOfRecomputed(ir::ValueId value, uint32_t region) {
     const ir::Instruction* inst = kernel_.Definition(value);
     for (ir::ValueId operand : inst->operands) {
-        if (shapes_.shape(operand).has_rows()) {
-            Use(shapes_.shape(operand).stride, segment);
+        if (patterns_.pattern(operand).has_rows()) {
+            Use(patterns_.pattern(operand).stride, region);
         }
-        if (storages_[operand.index] != Storage::kSegment) {
+        if (storages_[operand.index] != Storage::kRegion) {
             continue;
         }
         storages_[operand.index] = Storage::kRecomputed;
-        KeepOperandsOfRecomputed(operand, segment);
+        KeepOperandsOfRecomputed(operand, region);
     }
 }
 
-uint32_t Regions::RecomputeCost(ir::ValueId value, uint32_t depth) const {
+uint32_t BarrierRegions::RecomputeCost(ir::ValueId value, uint32_t depth) const {
     if (storages_[value.index] == Storage::kWorkgroup ||
         storages_[value.index] == Storage::kSubgroupSlot ||
         storages_[value.index] == Storage::kWorkgroupSlot) {
@@ -293,7 +294,7 @@ uint32_t Regions::RecomputeCost(ir::ValueId value, uint32_t depth) const {
         inst->op == Op::kBufferFrom) {
         return kNever;
     }
-    uint32_t cost = shapes_.shape(value).scalar() ? 1 : 4;
+    uint32_t cost = patterns_.pattern(value).scalar() ? 1 : 4;
     switch (inst->op) {
         case Op::kUDiv:
         case Op::kSDiv:

@@ -1,4 +1,4 @@
-#include "compiler/kernel/codegen/quick_constants.h"
+#include "compiler/kernel/codegen/baseline_constants.h"
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/SmallVector.h>

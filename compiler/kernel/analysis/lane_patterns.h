@@ -1,6 +1,6 @@
-// Uniformity, shapes and divergence of a kernel that runs `lanes` invocations side by side.
+// Uniformity, patterns and divergence of a kernel that runs `lanes` invocations side by side.
 //
-// The shape of a value says how it differs between the lanes of one vector:
+// The pattern of a value says how it differs between the lanes of one vector:
 //   uniform   one value for all lanes: lives in a scalar register
 //   pattern   a uniform base plus an offset per lane that is a compile-time constant: the base
 //   lives
@@ -38,14 +38,14 @@ struct LaneMap {
     uint32_t workgroups = 1;
 };
 
-struct Shape {
-    enum class Kind : uint8_t { kUnknown, kUniform, kPattern, kRows, kVarying };
+struct LanePattern {
+    enum class Kind : uint8_t { kUnknown, kUniform, kOffsets, kRows, kVarying };
 
     Kind kind = Kind::kUnknown;
     bool workgroup = false;  // the value (a pattern's base) is one for the whole workgroup
     uint8_t base_zeros = 0;  // known trailing zero bits of the uniform value or base; 64 for zero
     uint64_t max = UINT64_MAX;     // upper bound of the value, read as unsigned; only for integers
-    std::vector<int64_t> offsets;  // kPattern, kRows: by lane, sign extended from the type
+    std::vector<int64_t> offsets;  // kOffsets, kRows: by lane, sign extended from the type
     std::vector<int64_t> rows;     // kRows: by lane, what `stride` is multiplied with
     ir::ValueId stride;            // kRows: a uniform value of the same type, or see `groups`
     // By lane, or empty: lanes with the same number have the same value (kVarying), or the same
@@ -56,13 +56,13 @@ struct Shape {
     uint64_t narrow_scale = 0;
 
     bool uniform() const { return kind == Kind::kUniform; }
-    bool pattern() const { return kind == Kind::kPattern; }
+    bool constant_offsets() const { return kind == Kind::kOffsets; }
     bool has_rows() const { return kind == Kind::kRows; }
     bool varying() const { return kind == Kind::kVarying; }
     // Held in a scalar register by the emitter.
-    bool scalar() const { return uniform() || pattern() || has_rows(); }
+    bool scalar() const { return uniform() || constant_offsets() || has_rows(); }
     // The lanes differ from the base in the same way.
-    bool SameLanes(const Shape& other) const {
+    bool SameLanes(const LanePattern& other) const {
         return kind == other.kind && offsets == other.offsets && rows == other.rows &&
                stride == other.stride && groups == other.groups &&
                narrow_scale == other.narrow_scale;
@@ -76,7 +76,7 @@ struct Shape {
         };
         return DiffersEverywhere() || differs(offsets) || differs(rows) || differs(groups);
     }
-    friend bool operator==(const Shape&, const Shape&) = default;
+    friend bool operator==(const LanePattern&, const LanePattern&) = default;
 };
 
 struct ConstructFacts {
@@ -91,15 +91,15 @@ struct ConstructFacts {
     uint32_t depth = 0;
 };
 
-class ShapeAnalysis {
+class LaneAnalysis {
   public:
     // Constructs in `workgroup_level` (indexed by instruction) hold barriers, so their control is
     // the same for the whole workgroup by the rules of OpControlBarrier.
-    ShapeAnalysis(const ir::Kernel& kernel, const LaneMap& map, std::vector<bool> workgroup_level);
-    ShapeAnalysis(const ir::Kernel& kernel, uint32_t lanes, std::vector<bool> workgroup_level)
-        : ShapeAnalysis(kernel, LaneMap{.lanes = lanes}, std::move(workgroup_level)) {}
+    LaneAnalysis(const ir::Kernel& kernel, const LaneMap& map, std::vector<bool> workgroup_level);
+    LaneAnalysis(const ir::Kernel& kernel, uint32_t lanes, std::vector<bool> workgroup_level)
+        : LaneAnalysis(kernel, LaneMap{.lanes = lanes}, std::move(workgroup_level)) {}
 
-    const Shape& shape(ir::ValueId value) const { return shapes_[value.index]; }
+    const LanePattern& pattern(ir::ValueId value) const { return patterns_[value.index]; }
     const ConstructFacts& facts(ir::InstId construct) const { return facts_[construct.index]; }
     // Exit, Continue, Return: a branch for all lanes that are active, rather than a change of the
     // mask.
@@ -118,13 +118,13 @@ class ShapeAnalysis {
     void Merge(std::span<const ir::ValueId> into,
                std::span<const ir::ValueId> from,
                bool divergent);
-    void Update(ir::ValueId value, Shape shape);
+    void Update(ir::ValueId value, LanePattern pattern);
     bool AreKnown(std::span<const ir::ValueId> values) const;
     void UpdateByOperands(const ir::Instruction& inst, bool uniform);
-    Shape BuiltinShape(ir::BuiltinId builtin) const;
-    Shape PureShape(const ir::Instruction& inst) const;
-    Shape ScalarShape(const ir::Instruction& inst) const;
-    Shape Varying(ir::ValueId value) const;
+    LanePattern BuiltinPattern(ir::BuiltinId builtin) const;
+    LanePattern PurePattern(const ir::Instruction& inst) const;
+    LanePattern ScalarPattern(const ir::Instruction& inst) const;
+    LanePattern Varying(ir::ValueId value) const;
     bool DefinedBefore(ir::ValueId value, ir::InstId construct) const;
 
     const ir::Kernel& kernel_;
@@ -132,7 +132,7 @@ class ShapeAnalysis {
     uint32_t lanes_;
     std::vector<bool> workgroup_level_;
     bool single_vector_;
-    std::vector<Shape> shapes_;
+    std::vector<LanePattern> patterns_;
     std::vector<ConstructFacts> facts_;
     std::vector<bool> branch_;
     std::vector<uint8_t> max_updates_;   // by value: how often the bound grew, for widening
@@ -142,25 +142,27 @@ class ShapeAnalysis {
     bool changed_ = false;
 };
 
-// The shape of integer operations on scalar-held operands (shape_rules.cpp). `bits` is the operand
-// width. `max` is not theirs: the rules of index/upper_bound.h say it.
-namespace shape_rules {
+// The pattern of integer operations on scalar-held operands (lane_pattern_rules.cpp). `bits` is the
+// operand width. `max` is not theirs: the rules of index/upper_bound.h say it.
+namespace lane_patterns {
 uint64_t TypeMax(uint32_t bits);
 int64_t Wrap(int64_t value, uint32_t bits);
 // Offsets and base share no bits: base | offset == base + offset.
-bool Disjoint(const Shape& shape);
-Shape Normalize(Shape shape);
-Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract);
-Shape MulConst(const Shape& a, uint64_t factor, uint32_t bits);
-// A pattern times a uniform value of shape `stride_shape`.
-Shape MulUniform(const Shape& pattern, ir::ValueId stride, const Shape& stride_shape);
-Shape ShiftRightConst(const Shape& a, uint32_t amount);
-Shape AndConst(const Shape& a, uint64_t mask);
-// A pattern plus a varying value of shape `varying`, whose lanes come in groups.
-Shape AddGroups(const Shape& pattern, ir::ValueId value, const Shape& varying);
-// Lanes for which none of the shapes differs have the same number, counted from 0 in the order of
+bool Disjoint(const LanePattern& pattern);
+LanePattern Normalize(LanePattern pattern);
+LanePattern Add(const LanePattern& a, const LanePattern& b, uint32_t bits, bool subtract);
+LanePattern MulConst(const LanePattern& a, uint64_t factor, uint32_t bits);
+// A pattern times a uniform value of pattern `stride_pattern`.
+LanePattern MulUniform(const LanePattern& pattern,
+                       ir::ValueId stride,
+                       const LanePattern& stride_pattern);
+LanePattern ShiftRightConst(const LanePattern& a, uint32_t amount);
+LanePattern AndConst(const LanePattern& a, uint64_t mask);
+// A pattern plus a varying value of pattern `varying`, whose lanes come in groups.
+LanePattern AddGroups(const LanePattern& pattern, ir::ValueId value, const LanePattern& varying);
+// Lanes for which none of the patterns differs have the same number, counted from 0 in the order of
 // the lanes. Empty if that joins less than half of the lanes.
-std::vector<uint8_t> CommonGroups(const std::vector<const Shape*>& shapes, uint32_t lanes);
-}  // namespace shape_rules
+std::vector<uint8_t> CommonGroups(const std::vector<const LanePattern*>& patterns, uint32_t lanes);
+}  // namespace lane_patterns
 
 }  // namespace fornax::kernel

@@ -1,4 +1,4 @@
-#include "compiler/kernel/analysis/matrix_places.h"
+#include "compiler/kernel/analysis/matrix_accumulators.h"
 
 #include <algorithm>
 #include <map>
@@ -26,7 +26,7 @@ class Finder {
             VisitBlock(kernel.block(ir::BlockId{i}));
         }
     }
-    MatrixPlaces Take() { return std::move(found_); }
+    MatrixAccumulators Take() { return std::move(found_); }
 
   private:
     void VisitBlock(const ir::Block& block) {
@@ -45,26 +45,26 @@ class Finder {
                 Link(inst, at);
                 continue;
             }
-            found_.products[inst.results[0].index] = {local_, first_};
+            found_.mmas[inst.results[0].index] = {local_, first_};
             for (ir::InstId access : accesses) {
                 found_.accesses.insert(access.index);
             }
         }
     }
     // The product goes on with a chain if all that it adds to are the results of another.
-    void Link(const ir::Instruction& product, size_t at) {
-        const size_t count = product.results.size();
-        const std::span<const ir::ValueId> sum(product.operands.begin() + 2 * count, count);
+    void Link(const ir::Instruction& mma, size_t at) {
+        const size_t count = mma.results.size();
+        const std::span<const ir::ValueId> sum(mma.operands.begin() + 2 * count, count);
         const ir::ValueId first = sum[0];
         const auto before = positions_.find(kernel_.value(first).inst.index);
         if (!kernel_.value(first).inst.valid() || before == positions_.end() ||
-            found_.products.contains(first.index) || (product.imm & ir::kMatrixSaturating) != 0) {
+            found_.mmas.contains(first.index) || (mma.imm & ir::kMatrixSaturating) != 0) {
             return;
         }
         const ir::Instruction& other = At(before->second);
-        if (other.op != Op::kMatrixMulAdd || other.imm != product.imm ||
+        if (other.op != Op::kMatrixMulAdd || other.imm != mma.imm ||
             !std::ranges::equal(sum, other.results) ||
-            kernel_.type(other.operands[0]) != kernel_.type(product.operands[0]) ||
+            kernel_.type(other.operands[0]) != kernel_.type(mma.operands[0]) ||
             std::ranges::any_of(sum, [&](ir::ValueId value) { return uses_[value.index] != 1; })) {
             return;
         }
@@ -73,23 +73,21 @@ class Finder {
                 return;
             }
         }
-        MatrixPlaces::InChain& last =
+        MatrixAccumulators::InChain& last =
             found_.chains.try_emplace(first.index, first.index, true).first->second;
         last.ends = false;
-        found_.chains[product.results[0].index] = {.chain = last.chain, .ends = true};
+        found_.chains[mma.results[0].index] = {.chain = last.chain, .ends = true};
     }
     const ir::Instruction& At(size_t position) const { return kernel_.inst((*insts_)[position]); }
 
-    bool StaysInPlace(const ir::Instruction& product,
-                      size_t at,
-                      std::vector<ir::InstId>& accesses) {
-        if (product.imm & ir::kMatrixSaturating) {
+    bool StaysInPlace(const ir::Instruction& mma, size_t at, std::vector<ir::InstId>& accesses) {
+        if (mma.imm & ir::kMatrixSaturating) {
             return false;
         }
-        const size_t count = product.results.size();
+        const size_t count = mma.results.size();
         size_t begin = at;
         for (size_t i = 0; i < count; ++i) {
-            const ir::Value& value = kernel_.value(product.operands[2 * count + i]);
+            const ir::Value& value = kernel_.value(mma.operands[2 * count + i]);
             const auto position =
                 value.inst.valid() ? positions_.find(value.inst.index) : positions_.end();
             if (position == positions_.end()) {
@@ -108,7 +106,7 @@ class Finder {
                 return false;
             }
             begin = std::min(begin, position->second);
-            if (uses_[product.operands[2 * count + i].index] == 1) {
+            if (uses_[mma.operands[2 * count + i].index] == 1) {
                 accesses.push_back(value.inst);
             }
         }
@@ -133,7 +131,7 @@ class Finder {
             }
             uint64_t index = 0;
             if (!kernel_.IsConst(after.operands[0], &index) || index < first_ ||
-                after.operands[1] != product.results[index - first_] ||
+                after.operands[1] != mma.results[index - first_] ||
                 uses_[after.operands[1].index] != 1) {
                 return false;
             }
@@ -158,12 +156,12 @@ class Finder {
     uint64_t local_ = 0;
     uint64_t first_ = 0;
     std::vector<uint32_t> uses_;  // by value
-    MatrixPlaces found_;
+    MatrixAccumulators found_;
 };
 
 }  // namespace
 
-MatrixPlaces FindMatrixPlaces(const ir::Kernel& kernel) {
+MatrixAccumulators FindMatrixAccumulators(const ir::Kernel& kernel) {
     return Finder(kernel).Take();
 }
 

@@ -1,19 +1,19 @@
-// How integer operations act on shapes: arithmetic on the compile-time lane offsets.
+// How integer operations act on patterns: arithmetic on the compile-time lane offsets.
 #include <algorithm>
 #include <bit>
 
-#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/analysis/lane_patterns.h"
 
-namespace fornax::kernel::shape_rules {
+namespace fornax::kernel::lane_patterns {
 
 namespace {
 
 constexpr uint32_t kZeroBase = 64;
 
-Shape WithKind(Shape::Kind kind) {
-    Shape shape;
-    shape.kind = kind;
-    return shape;
+LanePattern WithKind(LanePattern::Kind kind) {
+    LanePattern pattern;
+    pattern.kind = kind;
+    return pattern;
 }
 
 uint64_t At(const std::vector<int64_t>& by_lane, size_t lane) {
@@ -59,46 +59,46 @@ int64_t Wrap(int64_t value, uint32_t bits) {
     return static_cast<int64_t>((low ^ sign) - sign);
 }
 
-bool Disjoint(const Shape& shape) {
-    if (!shape.pattern()) {
-        return shape.uniform();
+bool Disjoint(const LanePattern& pattern) {
+    if (!pattern.constant_offsets()) {
+        return pattern.uniform();
     }
-    for (int64_t offset : shape.offsets) {
+    for (int64_t offset : pattern.offsets) {
         if (offset < 0) {
             return false;
         }
-        if (shape.base_zeros < 64 && (static_cast<uint64_t>(offset) >> shape.base_zeros) != 0) {
+        if (pattern.base_zeros < 64 && (static_cast<uint64_t>(offset) >> pattern.base_zeros) != 0) {
             return false;
         }
     }
     return true;
 }
 
-Shape Normalize(Shape shape) {
-    if (shape.has_rows() && AllZero(shape.rows)) {
-        shape.kind = Shape::Kind::kPattern;
-        shape.rows.clear();
-        shape.stride = {};
-        shape.groups.clear();
-        shape.narrow_scale = 0;
+LanePattern Normalize(LanePattern pattern) {
+    if (pattern.has_rows() && AllZero(pattern.rows)) {
+        pattern.kind = LanePattern::Kind::kOffsets;
+        pattern.rows.clear();
+        pattern.stride = {};
+        pattern.groups.clear();
+        pattern.narrow_scale = 0;
     }
-    if (shape.pattern() && AllZero(shape.offsets)) {
-        shape.kind = Shape::Kind::kUniform;
-        shape.offsets.clear();
+    if (pattern.constant_offsets() && AllZero(pattern.offsets)) {
+        pattern.kind = LanePattern::Kind::kUniform;
+        pattern.offsets.clear();
     }
-    return shape;
+    return pattern;
 }
 
-Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract) {
-    Shape result = WithKind(Shape::Kind::kUniform);
+LanePattern Add(const LanePattern& a, const LanePattern& b, uint32_t bits, bool subtract) {
+    LanePattern result = WithKind(LanePattern::Kind::kUniform);
     if (a.varying() || b.varying()) {
-        result.kind = Shape::Kind::kVarying;
+        result.kind = LanePattern::Kind::kVarying;
         return result;
     }
     // Sums of narrow multiples could wrap where the multiples do not.
     const bool unlike = a.stride != b.stride || a.narrow_scale != 0 || b.narrow_scale != 0;
     if ((a.has_rows() && b.has_rows() && unlike) || (subtract && b.narrow_scale != 0)) {
-        result.kind = Shape::Kind::kVarying;
+        result.kind = LanePattern::Kind::kVarying;
         return result;
     }
     result.workgroup = a.workgroup && b.workgroup;
@@ -106,18 +106,18 @@ Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract) {
     result.offsets = AddLanes(a.offsets, b.offsets, bits, subtract);
     result.rows = AddLanes(a.rows, b.rows, bits, subtract);
     if (!result.rows.empty()) {
-        result.kind = Shape::Kind::kRows;
+        result.kind = LanePattern::Kind::kRows;
         result.stride = a.has_rows() ? a.stride : b.stride;
         result.groups = a.has_rows() ? a.groups : b.groups;
         result.narrow_scale = a.has_rows() ? a.narrow_scale : b.narrow_scale;
     } else if (!result.offsets.empty()) {
-        result.kind = Shape::Kind::kPattern;
+        result.kind = LanePattern::Kind::kOffsets;
     }
     return Normalize(std::move(result));
 }
 
-Shape MulConst(const Shape& a, uint64_t factor, uint32_t bits) {
-    Shape result = a;
+LanePattern MulConst(const LanePattern& a, uint64_t factor, uint32_t bits) {
+    LanePattern result = a;
     if (!a.varying()) {
         uint32_t zeros = factor == 0 ? kZeroBase : static_cast<uint32_t>(std::countr_zero(factor));
         result.base_zeros = static_cast<uint8_t>(std::min(kZeroBase, a.base_zeros + zeros));
@@ -128,30 +128,32 @@ Shape MulConst(const Shape& a, uint64_t factor, uint32_t bits) {
             result.narrow_scale *= factor;
         }
         if (result.has_rows() && a.narrow_scale != 0 && result.narrow_scale == 0) {
-            return WithKind(Shape::Kind::kVarying);
+            return WithKind(LanePattern::Kind::kVarying);
         }
     }
     return Normalize(std::move(result));
 }
 
-Shape MulUniform(const Shape& pattern, ir::ValueId stride, const Shape& stride_shape) {
-    Shape result = WithKind(Shape::Kind::kRows);
+LanePattern MulUniform(const LanePattern& pattern,
+                       ir::ValueId stride,
+                       const LanePattern& stride_pattern) {
+    LanePattern result = WithKind(LanePattern::Kind::kRows);
     result.base_zeros = static_cast<uint8_t>(
-        std::min<uint32_t>(kZeroBase, uint32_t{pattern.base_zeros} + stride_shape.base_zeros));
-    result.workgroup = pattern.workgroup && stride_shape.workgroup;
+        std::min<uint32_t>(kZeroBase, uint32_t{pattern.base_zeros} + stride_pattern.base_zeros));
+    result.workgroup = pattern.workgroup && stride_pattern.workgroup;
     result.rows = pattern.offsets;
     result.offsets.assign(result.rows.size(), 0);
     result.stride = stride;
     return result;
 }
 
-Shape ShiftRightConst(const Shape& a, uint32_t amount) {
-    Shape result = a;
+LanePattern ShiftRightConst(const LanePattern& a, uint32_t amount) {
+    LanePattern result = a;
     if (a.varying()) {
         return result;
     }
     if (!Disjoint(a)) {
-        return WithKind(Shape::Kind::kVarying);
+        return WithKind(LanePattern::Kind::kVarying);
     }
     result.base_zeros =
         a.base_zeros == kZeroBase
@@ -163,13 +165,13 @@ Shape ShiftRightConst(const Shape& a, uint32_t amount) {
     return Normalize(std::move(result));
 }
 
-Shape AndConst(const Shape& a, uint64_t mask) {
-    Shape result = a;
+LanePattern AndConst(const LanePattern& a, uint64_t mask) {
+    LanePattern result = a;
     if (a.varying()) {
         return result;
     }
     if (!Disjoint(a)) {
-        return WithKind(Shape::Kind::kVarying);
+        return WithKind(LanePattern::Kind::kVarying);
     }
     uint32_t mask_zeros = mask == 0 ? kZeroBase : static_cast<uint32_t>(std::countr_zero(mask));
     result.base_zeros = static_cast<uint8_t>(std::max<uint32_t>(a.base_zeros, mask_zeros));
@@ -182,9 +184,9 @@ Shape AndConst(const Shape& a, uint64_t mask) {
     return Normalize(std::move(result));
 }
 
-Shape AddGroups(const Shape& pattern, ir::ValueId value, const Shape& varying) {
-    Shape result = pattern;
-    result.kind = Shape::Kind::kRows;
+LanePattern AddGroups(const LanePattern& pattern, ir::ValueId value, const LanePattern& varying) {
+    LanePattern result = pattern;
+    result.kind = LanePattern::Kind::kRows;
     result.workgroup = false;
     result.base_zeros = 0;
     result.rows.assign(pattern.offsets.size(), 1);
@@ -193,17 +195,18 @@ Shape AddGroups(const Shape& pattern, ir::ValueId value, const Shape& varying) {
     return result;
 }
 
-std::vector<uint8_t> CommonGroups(const std::vector<const Shape*>& shapes, uint32_t lanes) {
+std::vector<uint8_t> CommonGroups(const std::vector<const LanePattern*>& patterns, uint32_t lanes) {
     // Most are of this kind, and comparing their lanes would find the same.
-    if (lanes > 1 && std::ranges::any_of(shapes, &Shape::DiffersEverywhere)) {
+    if (lanes > 1 && std::ranges::any_of(patterns, &LanePattern::DiffersEverywhere)) {
         return {};
     }
     std::vector<uint8_t> groups(lanes, 0);
     std::vector<uint32_t> first;  // lane of each group
     for (uint32_t lane = 0; lane < lanes; ++lane) {
         auto same_as = [&](uint32_t other) {
-            return std::all_of(shapes.begin(), shapes.end(),
-                               [&](const Shape* shape) { return !shape->Differs(lane, other); });
+            return std::all_of(patterns.begin(), patterns.end(), [&](const LanePattern* pattern) {
+                return !pattern->Differs(lane, other);
+            });
         };
         const auto found = std::find_if(first.begin(), first.end(), same_as);
         groups[lane] = static_cast<uint8_t>(found - first.begin());
@@ -218,4 +221,4 @@ std::vector<uint8_t> CommonGroups(const std::vector<const Shape*>& shapes, uint3
     return groups;
 }
 
-}  // namespace fornax::kernel::shape_rules
+}  // namespace fornax::kernel::lane_patterns
