@@ -2,7 +2,8 @@
 //
 // The kernel compiler issues its commands (compiler/kernel/codegen/matrix_unit.h), the driver
 // tells applications what it multiplies, and the device counts what it did. The software device
-// carries the commands out as code for the host: on its tiles (AMX) or its vector registers.
+// carries the commands out as code for the host: in its tile registers (AMX) or its vector
+// registers.
 #pragma once
 
 #include <array>
@@ -13,14 +14,16 @@
 
 namespace fornax::hal {
 
-// A product is of matrices of 16 x 16 that a subgroup holds together, added to another.
+// A multiply-accumulate (MMA) multiplies matrices A and B of 16 x 16, which a subgroup holds
+// together, and adds the product to the accumulator.
 inline constexpr uint32_t kMatrixUnitSize = 16;
-// Multiplications in one product, each of which is added to a sum.
+// Multiplications in an MMA, each of which is added to an element of the accumulator.
 inline constexpr uint64_t kMultiplyAddsPerMma =
     uint64_t{kMatrixUnitSize} * kMatrixUnitSize * kMatrixUnitSize;
 
 enum class MatrixElement : uint8_t { kF16, kBF16, kF32, kS8, kU8, kS32, kU32 };
 
+// The types of A, B and the accumulator.
 struct MmaTypes {
     MatrixElement a, b;
     MatrixElement accumulator;
@@ -57,7 +60,7 @@ inline constexpr uint32_t kMatrixOperandRegisters = 8;
 inline constexpr uint32_t kMatrixAccumulatorRegisters = 4;
 
 // A worker configures the unit before the first of the workgroups that it runs in a row and
-// releases it behind the last. How often that is depends on how a grid is dealt out, so only what
+// releases it behind the last. How often that is depends on how a grid is distributed, so only what
 // comes in between is counted.
 enum class MatrixCommand : uint8_t {
     kMultiplyAdd,       // an accumulator register gains the product of two operand registers

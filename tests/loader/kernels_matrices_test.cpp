@@ -400,9 +400,9 @@ TEST_F(KernelsMatricesTest, TilesAndElements) {
     }
 }
 
-// What large products take: tiles in workgroup memory for one round or several at once, numbers of
-// which do not come out even, and infinities.
-TEST_F(KernelsMatricesTest, RoundsOfLargeProducts) {
+// What large products take: tiles in workgroup memory for one iteration or several at once, numbers
+// of iterations that are not divisible, and infinities.
+TEST_F(KernelsMatricesTest, IterationsOfLargeProducts) {
     constexpr uint32_t kSide = 128;
     for (const uint32_t depth : {16u, 32u}) {
         for (const uint32_t rounds : {1u, 2u, 7u}) {

@@ -36,7 +36,7 @@ void RunSome(Client& client) {
     client.Free(buffer);
 }
 
-// A pipeline whose full code is seconds away: no cache has it.
+// A pipeline whose optimized tier is seconds away: no cache has it.
 void StartCompiling(Client& client) {
     client.MakePipeline(spirv::kLong, std::random_device{}());
     Require(client.valid(), "The long kernel is not compiled.");

@@ -4,7 +4,7 @@
 Drivers: `plugin` is libggml-fornax.so, `fornax` and `lavapipe` are ggml's Vulkan backend on that driver. The
 ratios are of the first one to the others. Operators run in test-backend-ops' perf mode, a 1.1-billion-parameter model of seeded weights in
 llama-bench; the drivers take turns, and the median of the repetitions counts. What is measured runs once
-before, with FORNAX_TIER=1, so that the driver's disk cache has the full code of its kernels: the largest
+before, with FORNAX_TIER=1, so that the driver's disk cache has the optimized tier of its kernels: the largest
 take longer to compile than some of the rows run. `first token` is the wall time from the start of a
 process to its first token, `after a prompt` the time for each of the next 24 tokens: this backend still packs
 weights there. `after 1024` generates tokens behind as many others. `of read` is the share of the memory's read

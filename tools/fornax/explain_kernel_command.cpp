@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kNotes =
     "forms of an access, from cheap to dear:\n"
     "  scalar          one access serves all lanes       contiguous  one vector access\n"
-    "  one lane        a store of one lane's value       strided     vectors at a run-time stride\n"
+    "  one lane        a store of one lane's value       strided     vectors at a symbolic stride\n"
     "  runs + shuffle  a few vector accesses             reduced     lanes combined, one atomic\n"
     "  row             private memory, lane by lane      gather      a gather or scatter\n"
     "  speculated      vectors if a test allows it       lane loop   one lane after the other\n"

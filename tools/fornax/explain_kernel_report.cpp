@@ -69,9 +69,10 @@ std::string Summary(const KernelExplanation& e) {
 
 std::string Regions(const KernelExplanation& e) {
     if (e.regions.size() < 2) {
-        return "\nbarriers: none, the kernel is one region\n";
+        return "\nbarriers: none, the kernel is one barrier region\n";
     }
-    std::string text = fmt::format("\nbarriers cut the kernel into {} regions\n", e.regions.size());
+    std::string text =
+        fmt::format("\nbarriers cut the kernel into {} barrier regions\n", e.regions.size());
     TextTable table({"region", "instructions", "values of other regions", "lanes"},
                     {Align::kRight, Align::kRight, Align::kRight, Align::kRight});
     for (size_t i = 0; i < e.regions.size(); ++i) {
@@ -152,8 +153,9 @@ std::string Matrix(const KernelExplanation& e) {
         return "";
     }
     std::string text = fmt::format(
-        "\nmatrix unit, on the host's {}: commands each time that one of {} vectors comes by\n",
-        e.matrix_tiles ? "tiles" : "vectors", e.vectors);
+        "\nmatrix unit, in the host's {} registers: commands each time that one of {} vectors "
+        "comes by\n",
+        e.matrix_tiles ? "tile" : "vector", e.vectors);
     TextTable table({"multiply-add", "load operand", "load accumulator", "store accumulator",
                      "region", "loop", "where"},
                     {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,

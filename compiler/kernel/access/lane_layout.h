@@ -17,7 +17,7 @@ struct RowRun {
 };
 
 // The lanes whose offset has the same multiple of the pattern's stride, and the same stride; a
-// pattern is one row.
+// pattern without rows is one row.
 struct LayoutRow {
     int64_t multiple = 0;
     uint32_t lane = 0;   // one of the lanes
@@ -37,7 +37,7 @@ struct LaneLayout {
 };
 
 // Each lane touches `count` elements from its offset on. Elements at most `gap_bytes` apart share a
-// run. Nothing if lanes are not whole elements apart. `pattern` is a pattern or has rows.
+// run. Nothing if lanes are not whole elements apart. `pattern` has constant offsets or rows.
 std::optional<LaneLayout> MakeLaneLayout(const LanePattern& pattern,
                                          uint64_t element_bytes,
                                          size_t count,

@@ -1,10 +1,10 @@
 // Barrier regions: which control flow belongs to the workgroup, and what lives across barriers.
 //
 // A construct that holds a barrier, or an exit to such a construct, is run once for the workgroup.
-// What lies between is cut into regions: each runs for one subgroup after the other, from its
-// first instruction to its last. A kernel without barriers is one region. Values that are one for
-// the workgroup are computed outside the regions; others that live from one region to another are
-// recomputed where that is cheap and kept in memory, per subgroup, where it is not.
+// What lies between is cut into barrier regions: each runs for one subgroup after the other, from
+// its first instruction to its last. A kernel without barriers is one region. Values that are one
+// for the workgroup are computed outside the regions; others that live from one region to another
+// are recomputed where that is cheap and kept in memory, per subgroup, where it is not.
 #pragma once
 
 #include <vector>

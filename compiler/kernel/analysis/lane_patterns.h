@@ -2,15 +2,14 @@
 //
 // The pattern of a value says how it differs between the lanes of one vector:
 //   uniform   one value for all lanes: lives in a scalar register
-//   pattern   a uniform base plus an offset per lane that is a compile-time constant: the base
-//   lives
-//             in a scalar register. This holds affine values (lane * stride) and piecewise ones
-//             (lane % 16, lane / 16) alike, and memory selection looks straight at the constants.
-//   rows      a pattern plus a compile-time multiple per lane of one uniform value that is known
-//   only
-//             at run time: y * width + x, where lanes differ in y. The base lives in a scalar
-//             register. The value may also be one in a vector register that some lanes share, as
-//             the rows of a tile share (y * width) >> 3.
+//   offsets   a uniform base plus an offset per lane that is a compile-time constant: the base
+//             lives in a scalar register. This holds affine values (lane * stride) and piecewise
+//             ones (lane % 16, lane / 16) alike, and memory selection looks straight at the
+//             constants.
+//   rows      offsets plus a compile-time multiple per lane of one uniform value, the symbolic
+//             stride: y * width + x, where lanes differ in y. The base lives in a scalar register.
+//             The stride may also be in a vector register if some lanes share it, as the rows of a
+//             tile share (y * width) >> 3.
 //   varying   anything else: a vector register
 // Offsets wrap with the type, so a pattern says nothing about wrapping; upper bounds are kept
 // beside it.
@@ -42,7 +41,7 @@ struct LanePattern {
     enum class Kind : uint8_t { kUnknown, kUniform, kOffsets, kRows, kVarying };
 
     Kind kind = Kind::kUnknown;
-    bool workgroup = false;  // the value (a pattern's base) is one for the whole workgroup
+    bool workgroup = false;  // the value (or its base) is one for the whole workgroup
     uint8_t base_zeros = 0;  // known trailing zero bits of the uniform value or base; 64 for zero
     uint64_t max = UINT64_MAX;     // upper bound of the value, read as unsigned; only for integers
     std::vector<int64_t> offsets;  // kOffsets, kRows: by lane, sign extended from the type
@@ -152,13 +151,13 @@ bool Disjoint(const LanePattern& pattern);
 LanePattern Normalize(LanePattern pattern);
 LanePattern Add(const LanePattern& a, const LanePattern& b, uint32_t bits, bool subtract);
 LanePattern MulConst(const LanePattern& a, uint64_t factor, uint32_t bits);
-// A pattern times a uniform value of pattern `stride_pattern`.
+// Constant offsets times a uniform value, whose pattern is `stride_pattern`.
 LanePattern MulUniform(const LanePattern& pattern,
                        ir::ValueId stride,
                        const LanePattern& stride_pattern);
 LanePattern ShiftRightConst(const LanePattern& a, uint32_t amount);
 LanePattern AndConst(const LanePattern& a, uint64_t mask);
-// A pattern plus a varying value of pattern `varying`, whose lanes come in groups.
+// Constant offsets plus a varying value, whose pattern is `varying` and has groups of lanes.
 LanePattern AddGroups(const LanePattern& pattern, ir::ValueId value, const LanePattern& varying);
 // Lanes for which none of the patterns differs have the same number, counted from 0 in the order of
 // the lanes. Empty if that joins less than half of the lanes.

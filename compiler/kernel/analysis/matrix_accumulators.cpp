@@ -51,11 +51,11 @@ class Finder {
             }
         }
     }
-    // The product goes on with a chain if all that it adds to are the results of another.
+    // The MMA goes on with a chain if its accumulator is the result of another.
     void Link(const ir::Instruction& mma, size_t at) {
         const size_t count = mma.results.size();
-        const std::span<const ir::ValueId> sum(mma.operands.begin() + 2 * count, count);
-        const ir::ValueId first = sum[0];
+        const std::span<const ir::ValueId> accumulator(mma.operands.begin() + 2 * count, count);
+        const ir::ValueId first = accumulator[0];
         const auto before = positions_.find(kernel_.value(first).inst.index);
         if (!kernel_.value(first).inst.valid() || before == positions_.end() ||
             found_.mmas.contains(first.index) || (mma.imm & ir::kMatrixSaturating) != 0) {
@@ -63,9 +63,10 @@ class Finder {
         }
         const ir::Instruction& other = At(before->second);
         if (other.op != Op::kMatrixMulAdd || other.imm != mma.imm ||
-            !std::ranges::equal(sum, other.results) ||
+            !std::ranges::equal(accumulator, other.results) ||
             kernel_.type(other.operands[0]) != kernel_.type(mma.operands[0]) ||
-            std::ranges::any_of(sum, [&](ir::ValueId value) { return uses_[value.index] != 1; })) {
+            std::ranges::any_of(accumulator,
+                                [&](ir::ValueId value) { return uses_[value.index] != 1; })) {
             return;
         }
         for (size_t i = before->second; i < at; ++i) {

@@ -15,7 +15,7 @@ using Operand = MatrixSharedOperands::Operand;
 
 namespace {
 
-// A packed operand takes up to 2 KiB.
+// A packed panel takes up to 2 KiB.
 constexpr uint32_t kMaxPanels = 96;
 
 class Finder {
@@ -40,7 +40,7 @@ class Finder {
     MatrixSharedOperands Take() { return std::move(found_); }
 
   private:
-    // One operand of a product.
+    // One operand of an MMA.
     struct Candidate {
         uint32_t mma = 0;  // its first result
         bool is_b = false;
@@ -175,7 +175,7 @@ class Finder {
         }
         return starts_[end->second] <= begin;
     }
-    // The places of the instructions of the product's block, and since where nothing was between.
+    // The positions of the instructions of the MMA's block, and since where nothing was between.
     void Positions(ir::InstId mma) {
         if (positions_.contains(mma.index)) {
             return;
@@ -273,7 +273,7 @@ class Finder {
         found_.max_panels = std::max(found_.max_panels, count);
     }
 
-    // Transposes whose results only go to products that take the matrix from memory, and such
+    // Transposes whose results only go to MMAs that take the matrix from memory, and such
     // loads.
     void FindUnused() {
         std::vector<uint32_t> served(kernel_.num_values(), 0);

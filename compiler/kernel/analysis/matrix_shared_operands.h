@@ -1,5 +1,5 @@
-// Operands of matrix products that lie in workgroup memory at places known when the kernel is
-// compiled: the matrix unit's form of one is made once for all subgroups that use it.
+// Operands of matrix multiply-accumulates (MMAs) that lie in workgroup memory, at offsets known
+// when the kernel is compiled: one is packed once for all subgroups that use it.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct MatrixSharedOperands {
         uint32_t type_bytes = 0;
         uint32_t stride = 0;            // bytes from a line to the next
         std::vector<uint32_t> offsets;  // of the first line in workgroup memory, by subgroup
-        std::vector<uint32_t> panels;   // by subgroup: the same number is the same matrix
+        std::vector<uint32_t> panels;   // by subgroup: the same number, the same matrix
         friend bool operator==(const Operand&, const Operand&) = default;
     };
     struct InRegion {
@@ -34,13 +34,13 @@ struct MatrixSharedOperands {
     std::vector<Operand> operands;
     // By first result of a matrix_muladd: which operands its A and B are, kNone if they are values.
     std::map<uint32_t, std::array<uint32_t, 2>> mmas;
-    std::map<uint32_t, InRegion> regions;  // that have such products
-    // Instructions, by index: what nobody needs but these products.
+    std::map<uint32_t, InRegion> regions;  // that have such MMAs
+    // Instructions, by index: what nobody needs but these MMAs.
     std::set<uint32_t> unused;
     uint32_t max_panels = 0;
 };
 
-// What the unit makes of a product's A or B: a number that tells its forms apart.
+// What the unit makes of an MMA's A or B: a number that tells its forms apart.
 using OperandFormOf = std::function<uint32_t(const ir::Instruction& mma, bool is_b)>;
 
 // Invocations must be taken in order, a subgroup at a time.

@@ -1,4 +1,4 @@
-// The door of libfornax_compiler.so, which holds a KernelBackend for the driver.
+// The entry point of libfornax_compiler.so, which holds a KernelBackend for the driver.
 #pragma once
 
 #include <cstdint>

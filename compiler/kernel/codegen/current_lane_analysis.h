@@ -1,11 +1,11 @@
-// The patterns that the emitter goes by, which differ between regions (region_lane_maps.h).
+// The lane analysis that the emitter goes by, which differs between regions (region_lane_maps.h).
 #pragma once
 
 #include "compiler/kernel/analysis/lane_patterns.h"
 
 namespace fornax::kernel {
 
-// The patterns under the lane map of the current region.
+// The analysis under the lane map of the current region.
 class CurrentLaneAnalysis {
   public:
     explicit CurrentLaneAnalysis(const LaneAnalysis& patterns) : patterns_(&patterns) {}

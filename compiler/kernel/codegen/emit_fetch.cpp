@@ -136,7 +136,7 @@ Value* PrefetchCode::NextWorkgroupDistance(const ir::Instruction& load) {
     return rereads_[load.results[0].index] ? WorkgroupDistance(load.operands[1]) : nullptr;
 }
 
-// A loop between barriers goes from tile to tile, and a loop in it that reads a tile asks for the
+// A loop between barriers goes from tile to tile, and a loop in it that reads a tile prefetches the
 // next one meanwhile: behind the barriers no load begins before the tile is done. PrefetchPlan does
 // this for loads that are in no further loop.
 Value* PrefetchCode::NextTileDistance(const ir::Instruction& load) {

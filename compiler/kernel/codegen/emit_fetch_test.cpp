@@ -99,7 +99,7 @@ TEST(Fetch, LoadsAmongMuchArithmetic) {
               Count(0, 0));
 }
 
-// Two loops over a workgroup's row: the second asks for the next workgroup's, which is as far as
+// Two loops over a workgroup's row: the second prefetches the next workgroup's, which is as far as
 // the push constant says.
 std::string RowKernel(const std::string& row, const std::string& between) {
     auto loop = [](const std::string& name) {
@@ -262,7 +262,7 @@ TEST(Fetch, RowsThatGoByOnce) {
     EXPECT_EQ(LlvmIr(row(branch)).find(usual_distance), std::string::npos);
 }
 
-// What follows products asks for what the next workgroup accesses, where that is known; the
+// What follows MMAs prefetches what the next workgroup accesses, where that is known; the
 // products' own loop does not.
 TEST(Fetch, WhatFollowsProducts) {
     const auto list = [](const std::string& name, const std::string& type) {

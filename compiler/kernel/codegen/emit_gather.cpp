@@ -83,7 +83,7 @@ std::pair<Value*, Value*> MemoryCode::ElementPlaces(const MemoryRegion& region,
                                                     uint64_t behind) {
     Value* base = region.base;
     if (region.bounds == Bounds::kChecked) {
-        // An offset of 32 bits comes round, as in the test of the element's place.
+        // An offset of 32 bits wraps, as in the test of the element's place.
         offsets = builder_.CreateAdd(offsets, vectors::Same(offsets->getType(), behind));
     } else if (behind != 0) {
         base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, behind);

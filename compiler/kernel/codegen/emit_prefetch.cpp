@@ -1,4 +1,4 @@
-// Asking for the next iteration's tile: see prefetch_plan.h.
+// Prefetches the next iteration's tile: see prefetch_plan.h.
 #include <algorithm>
 #include <map>
 #include <tuple>

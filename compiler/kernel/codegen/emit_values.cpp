@@ -258,7 +258,7 @@ void ValueCode::FindFusable() {
 
 // A product with several uses, all of them sums: fused into each, where LLVM would keep it apart.
 Value* ValueCode::EmitFused(const ir::Instruction& inst, bool scalar) {
-    // A factor from outside of the region may have another form under its map.
+    // An operand from outside of the region may have another pattern under its map.
     if (!code_.own_map || (inst.op != Op::kFAdd && inst.op != Op::kFSub) ||
         (inst.flags & ir::kNoContraction) != 0 || inst.operands[0] == inst.operands[1]) {
         return nullptr;
@@ -269,9 +269,9 @@ Value* ValueCode::EmitFused(const ir::Instruction& inst, bool scalar) {
     }
     const ir::Instruction& product = *kernel_.Definition(inst.operands[first ? 0 : 1]);
     ir::ValueId other_id = inst.operands[first ? 1 : 0];
-    // After a barrier the product is there and its factors may not be.
-    for (ir::ValueId factor : product.operands) {
-        const uint32_t epoch = held_[factor.index].epoch;
+    // After a barrier the product is there and its operands may not be.
+    for (ir::ValueId operand : product.operands) {
+        const uint32_t epoch = held_[operand.index].epoch;
         if (epoch != code_.epoch && epoch != 0) {
             return nullptr;
         }

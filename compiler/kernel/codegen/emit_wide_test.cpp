@@ -1,5 +1,5 @@
 // Offsets of 64 bits in buffers, run natively at every width: what lies 2^32 bytes and more beyond
-// the range, and rows at a run-time stride whose indices are narrow.
+// the range, and rows at a symbolic stride whose indices are narrow.
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/codegen/two_buffer_kernel.h"

@@ -17,7 +17,7 @@ namespace fornax::kernel {
 
 class Emitter {
   public:
-    // `prefetches`: null if nothing is fetched ahead. `fetches_loads`: see AccessEmitter.
+    // `prefetches`: null if nothing is prefetched. `fetches_loads`: see AccessEmitter.
     Emitter(const ir::Kernel& kernel,
             const LaneAnalysis& patterns,
             const BarrierRegions& regions,

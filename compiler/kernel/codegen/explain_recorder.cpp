@@ -55,19 +55,19 @@ std::string DescribePattern(const LanePattern& pattern) {
     }
     if (pattern.has_rows()) {
         const std::set<int64_t> rows(pattern.rows.begin(), pattern.rows.end());
-        return "base + " + std::to_string(rows.size()) + " rows at a run-time stride";
+        return "base + " + std::to_string(rows.size()) + " rows at a symbolic stride";
     }
     if (!pattern.constant_offsets()) {
         return "varying";
     }
     const std::vector<int64_t>& offsets = pattern.offsets;
-    const int64_t step = offsets.size() > 1 ? offsets[1] - offsets[0] : 0;
-    bool linear = true;
+    const int64_t stride = offsets.size() > 1 ? offsets[1] - offsets[0] : 0;
+    bool affine = true;
     for (size_t i = 1; i < offsets.size(); ++i) {
-        linear = linear && offsets[i] - offsets[i - 1] == step;
+        affine = affine && offsets[i] - offsets[i - 1] == stride;
     }
-    if (linear) {
-        return "base + lane * " + std::to_string(step);
+    if (affine) {
+        return "base + lane * " + std::to_string(stride);
     }
     const std::set<int64_t> distinct(offsets.begin(), offsets.end());
     return "base + pattern of " + std::to_string(distinct.size()) + " offsets, " +

@@ -44,7 +44,7 @@ class ExplainRecorder {
     // A basic block begins to issue commands to the matrix unit; what it issues, so far.
     void BeginMatrixCommands();
     void MatrixCommands(const hal::MatrixCounts& counts);
-    void MatrixTiles();  // the host's tiles carry them out
+    void MatrixTiles();  // the host's tile registers carry them out
 
     // The emission of one instruction, while it lives. `epoch` is the emitter's: 0 outside of
     // regions, else the region + 1.

@@ -152,7 +152,7 @@ Status OptimizeModule(llvm::Module& module,
     }
     PromoteSlots(module);
     LowerMemSets(module);
-    ContractMultiplyAdds(module);  // of what was emitted, so for either quality alike
+    ContractMultiplyAdds(module);  // of what was emitted, so for both tiers alike
     // In this order: the outer managers' proxies clear the inner managers when they are destroyed.
     llvm::LoopAnalysisManager loops;
     llvm::FunctionAnalysisManager functions;

@@ -16,7 +16,7 @@ namespace fornax::kernel {
 namespace {
 
 // LLVM's time grows faster than its input. Above this number of LLVM instructions, or of basic
-// blocks of a function, code is made by the quick, linear code generator (about 20 us an
+// blocks of a function, code is made by the fast code generator, in linear time (about 20 us an
 // instruction); what comes before it takes some 10 s at most.
 constexpr unsigned kMaxOptimizedInstructions = 100'000;
 constexpr size_t kMaxOptimizedBlocks = 6000;

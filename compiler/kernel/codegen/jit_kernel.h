@@ -25,8 +25,7 @@ struct KernelExplanation;
 // stages.
 using StageSink = std::function<void(std::string_view extension, std::string_view text)>;
 
-// A kernel's LLVM IR after LLVM's passes. Code of either quality computes the same, to the last
-// bit.
+// A kernel's LLVM IR after LLVM's passes. Both tiers compute the same, to the last bit.
 class PreparedKernel {
   public:
     // `machine` belongs to the calling thread while this runs. `sink` may be empty; texts are only

@@ -19,8 +19,8 @@ constexpr double kCheapMemory = 0.25;
 constexpr double kWorthTiling = 0.75;
 
 // Nothing that one workgroup does can make another wait, and nothing but their number tells them
-// apart. Lanes of a vector go round loops together, so a workgroup that waits in a loop for its
-// neighbour's write would wait for ever.
+// apart. Lanes of a vector go through a loop's iterations together, so a workgroup that waits in a
+// loop for its neighbour's write would wait for ever.
 bool MayShareVector(const ir::Kernel& kernel) {
     if (kernel.shared_bytes != 0) {
         return false;

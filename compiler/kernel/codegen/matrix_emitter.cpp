@@ -454,8 +454,8 @@ void MatrixEmitter::Flush() {
     EmitMmas(accumulators);
 }
 
-// Two by two where sums share their operands, which are then loaded half as often; products of a
-// sum stay in their order.
+// Two by two where accumulators share their operands, which are then loaded half as often; the MMAs
+// of an accumulator stay in their order.
 void MatrixEmitter::EmitMmas(std::vector<Accumulator>& accumulators) {
     auto shares = [](const Steps& steps, const Steps& a, const Steps& b) {
         if (steps.size() != a.size() || steps.size() != b.size()) {
@@ -566,7 +566,7 @@ void MatrixEmitter::Finish(llvm::Function& kernel) {
     unit_.Finish(kernel);
 }
 
-// What the products add up to is far from wrapping.
+// What the MMAs add up to is far from wrapping.
 Value* MatrixEmitter::AddSaturating(Value* accumulator, Value* mmas, uint64_t flags) {
     if (flags & ir::kMatrixSignedC) {
         return b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, accumulator, mmas);

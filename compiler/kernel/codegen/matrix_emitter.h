@@ -1,6 +1,7 @@
 // Code for matrices that a subgroup holds together (ir/matrix.h). Here one is a few vectors, of a
-// lane's elements each, which end to end are its rows. Products are commands to the matrix unit:
-// which registers they use, and which of them are issued together, is decided here.
+// lane's elements each, which end to end are its rows. Multiply-accumulates (MMAs) are commands to
+// the matrix unit: which registers they use, and which of them are issued together, is decided
+// here.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -39,20 +40,19 @@ class MatrixEmitter {
     // Before a region's code, which runs for one subgroup after the other, and behind it.
     void BeginRegion(uint32_t region);
     void EndRegion();
-    // Lines that the region asks for while it multiplies: of requests that come together the
-    // processor drops most.
-    // `products`: of matrices in the region, among which they are dealt out.
+    // Cache lines that the region prefetches while it multiplies: of requests that come together
+    // the processor drops most. They are distributed among the region's `mmas`.
     void PrefetchMeanwhile(Vectors addresses, size_t mmas);
     // Goes before every instruction of the kernel: false for one that has nothing left to do.
-    // Products whose sums stay in private memory wait for others, and are made before anything
-    // looks at the sums (Flush at the latest, in the block where they are).
+    // MMAs whose accumulators stay in private memory wait for others, and are issued before
+    // anything looks at the accumulators (Flush at the latest, in the block where they are).
     bool Before(ir::InstId id, const ir::Instruction& inst, bool masked);
     void Flush();
-    // Which of a product's operands need no vectors: A, B and what it adds to.
+    // Which of an MMA's operands need no vectors: A, B and the accumulator.
     std::array<bool, 3> InMemory(const ir::Instruction& inst, bool masked) const;
     // `operands`: three matrices, one after the other, null where InMemory says so. `masked`: lanes
-    // may be missing. `subgroup`: its number. Gives nothing where the sum stays in memory, which
-    // all uses of it then do.
+    // may be missing. `subgroup`: its number. Gives nothing where the accumulator stays in
+    // memory, which all uses of it then do.
     Vectors MulAdd(const ir::Instruction& inst,
                    llvm::ArrayRef<llvm::Value*> operands,
                    llvm::Value* subgroup,
@@ -72,7 +72,7 @@ class MatrixEmitter {
         llvm::Value* stride = nullptr;
         llvm::Value* any = nullptr;
     };
-    // Gives nothing if only products that take the matrix from where it lies use it.
+    // Gives nothing if only MMAs that take the matrix from where it lies use it.
     Vectors Load(ir::InstId id, const Source& source);
     // When all of the kernel's code is there.
     void Finish(llvm::Function& kernel);
@@ -85,14 +85,14 @@ class MatrixEmitter {
         llvm::Value* slot = nullptr;
         Vectors transposed;
     };
-    // c += a * b, of places in memory.
+    // c += a * b, all in memory.
     struct Mma {
         MatrixAccumulators::Location location;  // of c
         llvm::Value* c = nullptr;
         MatrixOperand a;
         MatrixOperand b;
     };
-    // Sums that gain products of the same operands of A, or of B, step by step.
+    // Accumulators whose MMAs share the operands A, or B, step by step.
     using Steps = std::vector<std::pair<MatrixOperand, MatrixOperand>>;
     struct Accumulator {
         MatrixAccumulators::Location location;
@@ -100,12 +100,12 @@ class MatrixEmitter {
         Steps steps;
         bool done = false;
     };
-    // A sum that goes from product to product, in memory.
+    // An accumulator that goes from MMA to MMA, in memory.
     struct Chain {
         llvm::Value* slot = nullptr;
         llvm::Type* type = nullptr;  // of its vectors
-        std::optional<uint32_t>
-            is;  // MatrixAccumulators::InChain::chain; nothing: the slot is free
+        // MatrixAccumulators::InChain::chain; nothing: the slot is free.
+        std::optional<uint32_t> is;
     };
     size_t OpenChain(uint32_t chain, llvm::ArrayRef<llvm::Value*> accumulators);
     Vectors CloseChain(Chain& chain, size_t count);

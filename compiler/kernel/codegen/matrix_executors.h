@@ -1,6 +1,6 @@
-// What carries the matrix unit's commands out on the host: its vector registers, or its tiles
-// (AMX). A register of the unit is a place in memory, aligned to 64 bytes: of a sum, its rows; of a
-// operand, what the executor makes of it.
+// What carries the matrix unit's commands out on the host: its vector registers, or its tile
+// registers (AMX). A register of the unit is memory, aligned to 64 bytes: the rows of an
+// accumulator, or what the executor makes of an operand.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -19,7 +19,7 @@ namespace fornax::kernel {
 // Vectors that end to end are a matrix' rows.
 using MatrixVectors = std::vector<llvm::Value*>;
 
-// Lines of memory that are asked for while a product is made.
+// Cache lines that are prefetched meanwhile.
 struct MatrixLines {
     llvm::ArrayRef<llvm::Value*> addresses;
     llvm::Value* array = nullptr;  // memory where they are, too
@@ -36,7 +36,7 @@ struct MatrixOperand {
     bool operator==(const MatrixOperand&) const = default;
 };
 
-// Which product: Instruction::imm of matrix_muladd beside what the unit is configured for.
+// Which MMA: Instruction::imm of matrix_muladd beside what the unit is configured for.
 struct MatrixKind {
     hal::MatrixFormat format = hal::MatrixFormat::kF16;
     uint64_t flags = 0;
@@ -74,8 +74,8 @@ class MatrixExecutor {
                      const MatrixKind& kind,
                      bool is_b,
                      bool columns);
-    // Sums of one row or two rows of two gain products, in steps: of a sum the operands are a row's
-    // A and a column's B. `operands`: of each step those of A, then as many of B.
+    // Accumulators, one or two rows of two, gain products in steps: an accumulator's operands are
+    // its row's A and its column's B. `operands`: of each step those of A, then as many of B.
     void MultiplyAdd(llvm::ArrayRef<llvm::Value*> accumulators,
                      llvm::ArrayRef<MatrixOperand> operands,
                      const MatrixKind& kind,
@@ -83,7 +83,7 @@ class MatrixExecutor {
 
   protected:
     llvm::Module& module() const { return *b_.GetInsertBlock()->getModule(); }
-    // How many of `count` lines a product's function asks for itself.
+    // How many of `count` lines an MMA's function prefetches itself.
     virtual unsigned LinesWithin(const MatrixKind&, unsigned, unsigned, size_t) const { return 0; }
     // void(ptr c..., ptr operands...), and for `lines`, which LinesWithin gave, an array of as many
     // addresses.
@@ -112,7 +112,7 @@ class VectorExecutor : public MatrixExecutor {
                                   unsigned lines) const override;
 };
 
-// The tiles are set up for one format a kernel.
+// The tile registers are set up for one format a kernel.
 class TileExecutor : public MatrixExecutor {
   public:
     TileExecutor(llvm::IRBuilder<>& builder, llvm::BasicBlock& entry, hal::MatrixFormat format)

@@ -20,7 +20,7 @@ using Values = std::vector<Value*>;
 
 constexpr uint64_t kRowBytes = kMatrixSize * 4;
 
-// What a product's function is made for.
+// What an MMA's function is made for.
 struct Variant {
     unsigned side = 1;
     unsigned steps = 1;
@@ -259,7 +259,7 @@ class MulAdd {
     Values strides_;         // by operand
 };
 
-// The function of a variant as calls of that of a single product. Elements are added in the same
+// The function of a variant as calls of that of a single MMA. Elements are added in the same
 // order.
 void EmitSingleMmas(llvm::Function& function, const Variant& variant) {
     llvm::IRBuilder<> b(BasicBlock::Create(function.getContext(), "entry", &function));
@@ -288,7 +288,7 @@ void EmitFloatMmas(llvm::IRBuilder<>& builder,
                    llvm::ArrayRef<Value*> accumulators,
                    llvm::ArrayRef<MatrixOperand> operands) {
     llvm::Module& module = *builder.GetInsertBlock()->getModule();
-    // The baseline tier has one function of a single product, for any strides.
+    // The baseline tier has one function of a single MMA, for any strides.
     const bool baseline = FlagOf(module, kBaselineFlag) != 0;
     const bool single = operands.size() == 2;
     Variant variant;

@@ -1,4 +1,5 @@
-// Products of matrices of f32 on the host's vector registers, of operands wherever they lie.
+// Multiply-accumulates of f32 matrices in the host's vector registers, of operands wherever they
+// lie.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>

@@ -132,7 +132,7 @@ class Packer {
         }
         return pairs;
     }
-    // Pairs of lines to what each has in common, by three rounds that stay in 128 bits.
+    // Pairs of lines to what each has in common, by three stages that stay in 128 bits.
     Vectors RowsOfColumns() {
         const Vectors lines = PairsOfLines();
         auto by_words = [&](unsigned i) {

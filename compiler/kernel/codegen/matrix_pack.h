@@ -1,4 +1,4 @@
-// Operands of matrix products as the executors (matrix_executors.h) take them.
+// Packed panels: operands A and B as the executors (matrix_executors.h) take them.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -21,19 +21,19 @@ enum class OperandForm : uint8_t {
     kQuadsOfBytes,
     // f16 becomes the sum of two bfloat16, hi and lo, without any rounding. A: (lo, hi); B: (hi',
     // hi), then (lo, lo), whose products are all four there are. hi' is 0 for infinities and NaN,
-    // whose lo is 0, so that a * inf is a.hi * inf alone. If there are any in A, a second form of
+    // whose lo is 0, so that a * inf is a.hi * inf alone. If there are any in A, a second panel of
     // it, (lo, hi'), is for the second one of B.
     kSplitHalves,
     // f32 stays as it is, in rows.
     kFloats,
 };
 
-// kSplitHalves: the second form of B lies behind the first. Of A, how far behind the first form the
-// second lies (0 if they are the same) is an i64 at kSplitSecond.
+// kSplitHalves: the second panel of B lies behind the first. How far behind the first panel of A
+// the second lies (0 if they are the same) is an i64 at kSplitSecond.
 inline constexpr uint64_t kSplitBytes = 1024;
 inline constexpr uint64_t kSplitSecond = 2 * kSplitBytes;
 
-// What an operand takes. It is no power of two, because loads wait for stores whose addresses have
+// What a panel takes. It is no power of two, because loads wait for stores whose addresses have
 // the same lowest twelve bits.
 constexpr uint64_t OperandBytes(OperandForm form) {
     return form == OperandForm::kSplitHalves ? 2112 : 1088;

@@ -19,7 +19,8 @@ using llvm::Value;
 
 constexpr uint8_t kRowBytes = 64;
 
-// The eight tile registers (Intel SDM volume 1, 18.3): four sums, two of A, two of B.
+// The eight tile registers (Intel SDM volume 1, 18.3): four accumulators, two of A, two of
+// B.
 constexpr uint8_t kAccumulatorTiles = 0;
 constexpr uint8_t kTilesOfA = 4;
 constexpr uint8_t kTilesOfB = 6;

@@ -1,4 +1,4 @@
-// Transposition in four rounds of shuffles of two rows each.
+// Transposition in four stages of shuffles of two rows each.
 #include "compiler/kernel/codegen/matrix_transpose.h"
 
 #include <llvm/ADT/SmallVector.h>

@@ -64,7 +64,7 @@ void MatrixUnit::MultiplyAdd(llvm::ArrayRef<Value*> accumulators,
                              const MatrixLines& lines) {
     ExecutorOf(kind).MultiplyAdd(accumulators, operands, kind, lines);
     const auto count = static_cast<uint32_t>(accumulators.size());
-    // A sum and its row share one operand of A, and likewise for B.
+    // The accumulators of a row share one operand A, and those of a column one B.
     const auto steps = static_cast<uint32_t>(operands.size()) / (count == 1 ? 2 : 4);
     Count(hal::MatrixCommand::kLoadAccumulator, kind.format, count);
     Count(hal::MatrixCommand::kMultiplyAdd, kind.format, count * steps);

@@ -1,5 +1,5 @@
 // The matrix unit (hal/matrix_unit.h) as a kernel uses it: its commands are issued here, counted,
-// and carried out by the host's tiles or vectors (matrix_executors.h).
+// and carried out by the host's tile or vector registers (matrix_executors.h).
 //
 // A basic block with commands counts how often it runs, which LLVM keeps in a register or makes a
 // loop's number of iterations. That times the block's commands is added to the worker's frame
@@ -24,8 +24,8 @@ class MatrixUnit {
     MatrixUnit(llvm::IRBuilder<>& builder, llvm::BasicBlock& entry, ExplainRecorder& recorder)
         : b_(builder), entry_(entry), recorder_(recorder), vectors_(builder) {}
 
-    // Before all commands: the tiles take one format a kernel, and it is the first that they can
-    // have and that is asked for.
+    // Before all commands: the tile registers take one format a kernel, which is the first of those
+    // given here that they can have.
     void Prepare(const MatrixKind& kind);
     // What an operand becomes.
     OperandForm FormOf(const MatrixKind& kind, bool is_b) {
@@ -46,8 +46,7 @@ class MatrixUnit {
                        bool columns);
     // LOAD_OPERAND of what stays where it lies.
     void TakeOperand(hal::MatrixFormat format) { Count(hal::MatrixCommand::kLoadOperand, format); }
-    // LOAD_ACCUMULATOR, MULTIPLY_ADD and STORE_ACCUMULATOR, of sums in memory:
-    // MatrixExecutor::MultiplyAdd.
+    // LOAD_ACCUMULATOR, MULTIPLY_ADD and STORE_ACCUMULATOR, in memory: MatrixExecutor::MultiplyAdd.
     void MultiplyAdd(llvm::ArrayRef<llvm::Value*> accumulators,
                      llvm::ArrayRef<MatrixOperand> operands,
                      const MatrixKind& kind,

@@ -1,5 +1,6 @@
-// As many sums as there are registers for stay in them. Each word of A, which is an element or two
-// neighbours of a row, is spread over a register and meets the words of B that it belongs to.
+// As many accumulators as there are registers for stay in them. Each word of A, which is an element
+// or two neighbours of a row, is spread over a register and meets the words of B that it belongs
+// to.
 #include "compiler/kernel/codegen/matrix_vectors.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -22,8 +23,8 @@ using llvm::BasicBlock;
 using llvm::Value;
 using Values = std::vector<Value*>;
 
-// The part of a row of sums that is in registers at once: some rows of one sum, or of two sums
-// side by side.
+// The part of a row of accumulators that is in registers at once: some rows of one, or of two side
+// by side.
 struct Blocking {
     uint32_t rows;
     uint32_t accumulators;
@@ -117,7 +118,7 @@ class MulAdd {
         return next;
     }
 
-    // Rows from `first` on of the sums (row, column), (row, column + 1), ...: all steps.
+    // Rows from `first` on of accumulators (row, column), (row, column + 1), ...: all steps.
     void EmitRows(unsigned row, unsigned column, Value* first) {
         Values accumulators;
         ForEachPiece([&](uint32_t i, uint32_t accumulator, uint32_t piece) {
@@ -146,7 +147,7 @@ class MulAdd {
                 AccumulatorAddress(row * side_ + column + accumulator, first, i, piece), Align());
         });
     }
-    // Addresses of lines that a loop asks for, of which each has as many.
+    // Addresses of lines that a loop prefetches, of which each has as many.
     Value* LinesOf(unsigned row, unsigned column, Value* first, unsigned step) {
         if (lines_ == 0) {
             return nullptr;
@@ -258,7 +259,7 @@ class MulAdd {
     const uint32_t words_;  // of a row of A
     const unsigned side_;
     const unsigned steps_;
-    const unsigned lines_;  // that each loop asks for
+    const unsigned lines_;  // that each loop prefetches
     const uint32_t stride_of_a_;
 };
 

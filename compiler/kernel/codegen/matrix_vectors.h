@@ -1,4 +1,4 @@
-// Products of matrices on the host's vector registers.
+// Matrix multiply-accumulates in the host's vector registers.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -17,14 +17,14 @@ OperandForm VectorForm(const llvm::Module& module,
                        uint64_t flags,
                        bool is_b);
 
-// How a sum gains a product: by f32 or i32 sums of what words of the packed operands hold.
+// How an accumulator gains a product: by f32 or i32 sums of what words of the packed panels hold.
 enum class VectorStep : uint8_t { kFloats, kPairsOfShorts, kPairsOfBFloats };
 VectorStep VectorStepOf(OperandForm form);
 
 // void(ptr c..., ptr operands...): as TileMulAddFunction (matrix_tiles.h), of operands in the form
 // that belongs to `step`. With `lines`, which VectorLines gave, an array of as many addresses is
-// the last argument, each of which the function asks for. With `stride_of_a`, the rows of A are so
-// many bytes apart, and not packed.
+// the last argument, each of which the function prefetches. With `stride_of_a`, the rows of A are
+// so many bytes apart, and not packed.
 llvm::Function* VectorMulAddFunction(llvm::Module& module,
                                      VectorStep step,
                                      unsigned side,

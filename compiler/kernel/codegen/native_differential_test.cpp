@@ -123,7 +123,7 @@ TEST_P(NativeDifferential, GivesWhatTheInterpreterGives) {
     }
 }
 
-// Counters of regions are the same whatever the passes, the width and the quality of the code do.
+// Counters of regions are the same whatever the passes, the width and the tier do.
 TEST_P(NativeDifferential, CountsWhatTheInterpreterCounts) {
     for (uint64_t seed : Seeds()) {
         RandomKernelOptions options;

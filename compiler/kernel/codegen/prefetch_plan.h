@@ -1,9 +1,9 @@
-// What is fetched ahead.
+// What is prefetched.
 //
 // A loop that brings tiles of buffers into workgroup memory and then computes with them waits for
 // memory in every iteration: all loads of an iteration come at once, and the next iteration's only
-// after a barrier. So the region that computes asks for the next iteration's tile, a vector's part
-// at a time: the first that follows and is long enough, or else the one that loads.
+// after a barrier. So the region that computes prefetches the next iteration's tile, a vector's
+// part at a time: the first that follows and is long enough, or else the one that loads.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class PrefetchPlan {
   public:
     // At the start of a region.
     struct Iteration {
-        std::vector<std::pair<ir::ValueId, int64_t>>
-            steps;                          // a counter, what an iteration adds to it
+        // A counter, and what an iteration adds to it.
+        std::vector<std::pair<ir::ValueId, int64_t>> steps;
         std::vector<ir::ValueId> computed;  // with the next iteration's counters, in this order
         std::vector<ir::InstId> loads;      // of an earlier region, whose offsets are then known
     };
@@ -31,7 +31,7 @@ class PrefetchPlan {
                  const BarrierRegions& regions,
                  const std::vector<bool>& workgroup_level);
 
-    // Null if nothing is fetched there.
+    // Null if nothing is prefetched there.
     const Iteration* Find(uint32_t region) const {
         const auto found = iterations_.find(region);
         return found == iterations_.end() ? nullptr : &found->second;

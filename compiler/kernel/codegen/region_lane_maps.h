@@ -1,4 +1,4 @@
-// Widths of single regions.
+// Widths of single barrier regions.
 //
 // Between two barriers nothing says which invocations run side by side, so a region that keeps
 // nothing a lane across its ends may be wider than the rest of the kernel: one that brings a tile

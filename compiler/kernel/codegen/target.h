@@ -12,11 +12,11 @@ namespace fornax::kernel {
 
 // The host's CPU, or the LLVM CPU name `cpu_override` (FORNAX_CPU; "" for none) if the host has
 // every feature of it. An unknown name, a CPU the host is not, and a host below x86-64-v2 are
-// kUnsupported. Where there are tiles, asks the kernel for the process's permission to use them; if
+// kUnsupported. Where there are tile registers, requests the process's permission to use them; if
 // it is refused, the target has none.
 Result<TargetInfo> DetectTarget(const std::string& cpu_override);
 
-// Whether the matrix unit's tiles (AMX) are there for bfloat16 and for bytes, and the process may
+// Whether there are tile registers (AMX) for bfloat16 and for bytes, and the process may
 // use them.
 bool HasTiles(const TargetInfo& target);
 

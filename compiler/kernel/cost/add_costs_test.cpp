@@ -100,7 +100,7 @@ TEST(AddCosts, LinesAndBuffersAreKept) {
 }
 
 TEST(AddCosts, KindsOfAccessesFollowFromOffsets) {
-    // The same for all, for a row, for a column; rows of a run-time stride; by data.
+    // The same for all, for a row, for a column; rows of a symbolic stride; by data.
     EXPECT_EQ(CostOf("%v:f32 = load_buffer %a, %c0 align(4)\n"
                      "%t:i32 = iadd %group, %y %t4:i32 = shl %t, %c2\n"
                      "%w:f32 = load_buffer %a, %t4 align(4)\n"

@@ -87,7 +87,7 @@ struct KeptRecord {
 
 // What one basic block has the matrix unit do each time that a vector runs it.
 struct MatrixRecord {
-    CodePlace place;  // of the first product
+    CodePlace place;  // of the first MMA
     hal::MatrixCounts counts;
     uint32_t region = 0;
     uint32_t loop = 0;  // as for accesses
@@ -129,7 +129,7 @@ struct KernelExplanation {
     std::vector<KeptRecord> kept;
     std::vector<ConstructRecord> constructs;
     std::vector<AccessRecord> accesses;
-    bool matrix_tiles = false;  // the host's tiles carry the products out
+    bool matrix_tiles = false;  // the host's tile registers carry the MMAs out
     std::vector<MatrixRecord> matrix;
     std::vector<StageTime> times;
 };

@@ -1,5 +1,5 @@
 // What the matrix unit is told to have done, for products of known size: by the interpreter, by
-// both kinds of code, on tiles and on vectors, and in the explanation of the kernel.
+// both tiers, in tile and in vector registers, and in the explanation of the kernel.
 #include <gtest/gtest.h>
 
 #include <numeric>

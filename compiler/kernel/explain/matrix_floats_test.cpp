@@ -1,4 +1,4 @@
-// Products of f32 whose operands lie in buffers and in workgroup memory: both kinds of code against
+// Products of f32 whose operands lie in buffers and in workgroup memory: both tiers against
 // the interpreter, where what is multiplied could be another thing by the time that it is.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What code is made for. Both kinds compute the same, to the last bit.
+// What code is made for. Both tiers compute the same, to the last bit.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@ enum class CodeTier : uint8_t {
     kOptimized,  // to run fast
 };
 
-// The matrix products whose iterations a target gains by joining: on tiles all, in vector registers
-// those of bfloat16 if it multiplies pairs of them (docs/kernel-decisions.md).
+// The matrix multiply-accumulates whose iterations a target gains by joining: in tile registers
+// all, in vector registers those of bfloat16 if it multiplies pairs of them
+// (docs/kernel-decisions.md).
 enum class JoinedMmas : uint8_t { kNone, kBFloat16, kAll };
 
 }  // namespace fornax::kernel

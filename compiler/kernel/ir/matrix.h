@@ -6,7 +6,7 @@
 
 namespace fornax::kernel::ir {
 
-// Rows, columns, and products in a sum.
+// Rows, columns, and products that an element of the accumulator gains.
 inline constexpr uint32_t kMatrixSize = hal::kMatrixUnitSize;
 inline constexpr uint32_t kMatrixElements = kMatrixSize * kMatrixSize;
 
@@ -18,7 +18,7 @@ enum MatrixFlags : uint64_t {
     kMatrixSignedC = 8,     // with this one, to the signed one
     kMatrixBFloat16 = 16,   // i16: they are bfloat16
     kMatrixKeepsDenormals = 32,  // otherwise they may be taken for 0
-    kMatrixHalfSums = 64,        // the sums are f16 that became f32 for this product
+    kMatrixHalfSums = 64,        // the accumulator is of f16 that became f32 for this
 };
 inline constexpr uint64_t kAllMatrixFlags = 127;
 

@@ -360,7 +360,7 @@ class BranchSplitter {
     }
 
     // Whether the value is one for the workgroup, and it if so. The barriers between keep the
-    // accesses apart, also from those of another time round a loop.
+    // accesses apart, also from those of another iteration.
     std::pair<ValueId, ValueId> Agree(Builder& builder, ValueId value) {
         const bool is_bool = kernel_.type(value) == Type::kBool;
         const Type type = is_bool ? Type::kI32 : kernel_.type(value);

@@ -16,8 +16,7 @@ struct BarrierKernel {
 
 inline constexpr BarrierKernel kBarrierKernels[] = {
     // A function that returns early out of a loop with a barrier, some in the third iteration, and
-    // a
-    // caller with a barrier behind.
+    // a caller with a barrier behind.
     {"EarlyReturn", 1, R"(
         %r:i32 = scope @0 {
             %n:i32 = loop @1 (%k:i32 = %z, %s:i32 = %i) {
@@ -218,8 +217,7 @@ inline constexpr BarrierKernel kBarrierKernels[] = {
             next %next, %v
         })"},
     // Some skip the rest of the iteration, of the others some leave the loop, and who comes to its
-    // end
-    // goes on or not. Nobody meets the barrier.
+    // end goes on or not. Nobody meets the barrier.
     {"NeverMet", 3, R"(
         %r:i32 = loop @1 (%k:i32 = %z, %s:i32 = %i) {
             if %low { yield } else { %c:i32 = iadd %s, %three continue @1 %c }

@@ -110,7 +110,7 @@ bool BarrierPaths::Meets(BlockId block, size_t index, Way region) {
         return false;
     }
     if (!visited_.insert({block, index}).second) {
-        return true;  // a round that meets nothing and leaves nothing, or what was followed already
+        return true;  // an iteration without effect, or what was followed already
     }
     const std::vector<InstId>& insts = kernel_.block(block).insts;
     for (size_t i = index; i < insts.size(); ++i) {

@@ -234,7 +234,7 @@ class StateCarrier {
                            {here, builder.ConstI32(0), Load(builder, state_)}));
     }
 
-    // The barriers keep the accesses apart from those of another time round.
+    // The barriers keep the accesses apart from those of another iteration.
     ValueId AnyRuns() {
         Builder builder(kernel_, out_);
         const ValueId offset = builder.ConstI32(mark_);

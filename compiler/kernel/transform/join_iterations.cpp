@@ -1,6 +1,7 @@
 // Loops that bring tiles of matrices into workgroup memory and multiply them take several
-// iterations at once, each with a copy of that memory: the matrix unit then loads and stores a sum
-// once for all of them, and what an iteration reads of a row lies beside what the next one reads.
+// iterations at once, each with a copy of that memory: the matrix unit then loads and stores an
+// accumulator once for all of them, and what an iteration reads of a row lies beside what the next
+// one reads.
 //
 // An iteration is straight code: it writes tiles, a barrier follows, it reads them, and another
 // barrier follows. It must not read anything that it has not written, which is known by computing
@@ -27,7 +28,7 @@ using namespace ir;
 
 namespace {
 
-// Products of a sum that are made at once.
+// MMAs of an accumulator that are made at once.
 constexpr uint32_t kMmasAtOnce = 4;
 constexpr uint32_t kAlign = 64;
 
@@ -179,7 +180,7 @@ class Joiner {
                 (inst.flags & kVolatile) == 0);
     }
 
-    // By how many products of a sum there are in an iteration.
+    // By how many MMAs of an accumulator there are in an iteration.
     bool ChooseIterations(Plan& plan) {
         if (!accumulators_) {
             accumulators_ = FindMatrixAccumulators(kernel_);

@@ -74,14 +74,14 @@ bool SplitLoops(ir::Kernel& kernel, uint32_t vector_registers);
 // iterations at once. True if there were any; Simplify should follow.
 bool UnrollPartly(ir::Kernel& kernel, uint32_t least_carried);
 
-// Loops that bring operands of these matrix products into workgroup memory and multiply them take
+// Loops that bring operands of these matrix MMAs into workgroup memory and multiply them take
 // several iterations at once. True if there were any; Simplify should follow.
 bool JoinIterations(ir::Kernel& kernel, JoinedMmas joined = JoinedMmas::kAll);
 
-// Sums of f16, which the device does not list but ggml's attention uses, are f32 for a product.
-// Where they go from one product straight to the next they stay f32, as if both were one product of
-// more steps; what else looks at such a sum sees it rounded. True if there were any; Simplify
-// should follow.
+// Accumulators of f16, which the device does not list but ggml's attention uses, are f32 for an
+// MMA. Where they go from one MMA straight to the next they stay f32, as if both were one MMA of
+// more steps; what else looks at such an accumulator sees it rounded. True if there were any;
+// Simplify should follow.
 bool ChainHalfSums(ir::Kernel& kernel);
 
 // Gives code that divides indices by sizes which are known at run time only a specialization, for

@@ -419,8 +419,7 @@ class Versioner {
     // A guard: one way leaves or does nothing.
     void WalkIf(InstId id) {
         if (in_loop_) {
-            return;  // lanes that leave a loop one by one have a form of their own
-                     // (emit_unmasked.cpp)
+            return;  // lanes that leave a loop one by one: emit_unmasked.cpp
         }
         const Instruction inst = kernel_.inst(id);
         auto leaves = [&](BlockId block) {

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_EXT_control_flow_attributes : require
-// Full code, for which the loop is unrolled, takes a second or more to make; quick code, which keeps the
-// loop, takes milliseconds.
+// The optimized tier, for which the loop is unrolled, takes a second or more to make; the baseline tier,
+// which keeps the loop, takes milliseconds.
 layout(local_size_x = 64) in;
 layout(constant_id = 0) const uint kFactor = 1;
 layout(set = 0, binding = 0) buffer Out { uint out_words[]; };
