@@ -333,7 +333,7 @@ void AttentionEmitter::EmitTile(Id first,
 
 Id AttentionEmitter::Exp(Id x) {
     const Ids arguments = {x};
-    return e_.Function(ScalarFunction::kExp, ElementType::kF32, arguments);
+    return e_.functions_.Apply(ScalarFunction::kExp, ElementType::kF32, arguments);
 }
 
 Id AttentionEmitter::Subtracted(Id greatest) {

@@ -282,7 +282,8 @@ class ColumnEmitter {
                         e_.scopes_.back()[window_.staged[i].value()] = element;
                     }
                     Id& sum = sums[static_cast<size_t>(point)];
-                    sum = e_.CombineValues(reduce_.combine, type, sum, e_.Value(reduce_.body));
+                    sum = e_.functions_.CombineValues(reduce_.combine, type, sum,
+                                                      e_.Value(reduce_.body));
                 });
             }
             e_.CloseScope();

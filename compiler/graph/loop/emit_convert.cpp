@@ -1,13 +1,11 @@
-// Conversions between element types, and elements in memory. Types that the device does not
-// compute in are taken apart and rounded with integer arithmetic, as ir/element_type.cpp defines.
+// Conversions between element types, and elements in memory (emit_convert.h).
+#include "compiler/graph/loop/emit_convert.h"
+
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
 #include <spirv/unified1/GLSL.std.450.h>
-
-#include "compiler/graph/loop/emitter.h"
 
 namespace fornax::graph::loop {
 
@@ -70,11 +68,11 @@ NarrowFormat FormatOf(ElementType type) {
 
 }  // namespace
 
-Id Emitter::Convert(Id value,
-                    ElementType from,
-                    ElementType to,
-                    Overflow overflow,
-                    Rounding rounding) {
+Id Conversions::Convert(Id value,
+                        ElementType from,
+                        ElementType to,
+                        Overflow overflow,
+                        Rounding rounding) {
     if (from == to && !IsFloat(to)) {
         return value;
     }
@@ -109,23 +107,20 @@ Id Emitter::Convert(Id value,
         return Wrap(to, value);
     }
     if (target == Held::kI32) {
-        const auto narrow = narrow_.find(value);
-        return Wrap(to, narrow != narrow_.end() ? narrow->second
-                                                : b_.Op(Op::OpUConvert, b_.U32(), {value}));
+        const std::optional<Id> narrow = NarrowOf(value);
+        return Wrap(to, narrow ? *narrow : b_.Op(Op::OpUConvert, b_.U32(), {value}));
     }
-    const Id wide =
-        b_.Op(IsSigned(from) ? Op::OpSConvert : Op::OpUConvert, TypeOf(Held::kI64), {value});
-    if (from != ElementType::kU32) {
-        narrow_[wide] = value;
+    if (from == ElementType::kU32) {
+        return b_.Op(Op::OpUConvert, TypeOf(Held::kI64), {value});
     }
-    return wide;
+    return Widen(IsSigned(from) ? Op::OpSConvert : Op::OpUConvert, value);
 }
 
-Id Emitter::ConvertFloat(Id value,
-                         ElementType from,
-                         ElementType to,
-                         Overflow overflow,
-                         Rounding rounding) {
+Id Conversions::ConvertFloat(Id value,
+                             ElementType from,
+                             ElementType to,
+                             Overflow overflow,
+                             Rounding rounding) {
     if (to == ElementType::kF64) {
         const Id wide = from == to ? value : b_.Op(Op::OpFConvert, TypeFor(to), {value});
         return overflow == Overflow::kSaturate ? Saturated(wide) : wide;
@@ -141,14 +136,14 @@ Id Emitter::ConvertFloat(Id value,
 }
 
 // Infinities as the greatest numbers.
-Id Emitter::Saturated(Id value) {
+Id Conversions::Saturated(Id value) {
     const Id greatest = b_.BitsOf(b_.TypeOf(value)) == 64
                             ? b_.DoubleConstant(std::numeric_limits<double>::max())
                             : F(std::numeric_limits<float>::max());
     return b_.Select(b_.Op(Op::OpIsInf, b_.Bool(), {value}), CopySign(greatest, value), value);
 }
 
-Id Emitter::FloatToInteger(Id value, ElementType from, ElementType to) {
+Id Conversions::FloatToInteger(Id value, ElementType from, ElementType to) {
     const auto real = [&](double number) {
         return from == ElementType::kF64 ? b_.DoubleConstant(number)
                                          : F(static_cast<float>(number));
@@ -174,15 +169,14 @@ Id Emitter::FloatToInteger(Id value, ElementType from, ElementType to) {
 
 // Greater numbers than f32 has exactly are rounded to odd on the way to a narrower type, so that
 // the second rounding decides.
-Id Emitter::IntegerToFloat(Id value, ElementType from, ElementType to) {
+Id Conversions::IntegerToFloat(Id value, ElementType from, ElementType to) {
     const bool is_signed = IsSigned(from);
     const Op op = is_signed ? Op::OpConvertSToF : Op::OpConvertUToF;
     if (to == ElementType::kF64) {
         return b_.Op(op, TypeFor(to), {value});
     }
-    const auto narrow = narrow_.find(value);
-    if (narrow != narrow_.end() && is_signed) {
-        value = narrow->second;
+    if (const std::optional<Id> narrow = NarrowOf(value); narrow && is_signed) {
+        value = *narrow;
     }
     const Id id_type = b_.TypeOf(value);
     const uint32_t width = b_.BitsOf(id_type);
@@ -218,7 +212,7 @@ Id Emitter::IntegerToFloat(Id value, ElementType from, ElementType to) {
                     Overflow::kSpecial, Rounding::kNearestEven);
 }
 
-Id Emitter::F64ToF32(Id value, Overflow overflow, Rounding rounding, bool to_odd) {
+Id Conversions::F64ToF32(Id value, Overflow overflow, Rounding rounding, bool to_odd) {
     const Id nearest = b_.Op(Op::OpFConvert, b_.F32(), {value});
     const bool plain = overflow == Overflow::kSpecial && rounding == Rounding::kNearestEven;
     if (plain && !to_odd) {
@@ -254,7 +248,7 @@ Id Emitter::F64ToF32(Id value, Overflow overflow, Rounding rounding, bool to_odd
 }
 
 // An f32 that the type has.
-Id Emitter::RoundF32(Id value, ElementType to, Overflow overflow, Rounding rounding) {
+Id Conversions::RoundF32(Id value, ElementType to, Overflow overflow, Rounding rounding) {
     if (to == ElementType::kF32) {
         return overflow == Overflow::kSaturate ? Saturated(value) : value;
     }
@@ -268,7 +262,7 @@ Id Emitter::RoundF32(Id value, ElementType to, Overflow overflow, Rounding round
     return Decode(Encode(value, to, overflow, rounding), to);
 }
 
-Id Emitter::Encode(Id value, ElementType to, Overflow overflow, Rounding rounding) {
+Id Conversions::Encode(Id value, ElementType to, Overflow overflow, Rounding rounding) {
     if (to == ElementType::kF8E8M0) {
         return EncodeE8M0(value, overflow, rounding);
     }
@@ -343,7 +337,7 @@ Id Emitter::Encode(Id value, ElementType to, Overflow overflow, Rounding roundin
     return b_.Select(b_.ULess(U(0x7F800000), magnitude), nan, result);
 }
 
-Id Emitter::Decode(Id code, ElementType from) {
+Id Conversions::Decode(Id code, ElementType from) {
     if (from == ElementType::kF8E8M0) {
         const Id bits = Binary(Op::OpShiftLeftLogical, code, U(kF32Mantissa));
         const Id small = b_.Select(Test(Op::OpIEqual, code, U(0)), U(0x00400000), bits);
@@ -392,7 +386,7 @@ Id Emitter::Decode(Id code, ElementType from) {
     return BitsAs(b_.F32(), result);
 }
 
-Id Emitter::EncodeE8M0(Id value, Overflow overflow, Rounding rounding) {
+Id Conversions::EncodeE8M0(Id value, Overflow overflow, Rounding rounding) {
     const Id bits = BitsAs(b_.U32(), value);
     const Id exponent = Binary(Op::OpShiftRightLogical, bits, U(kF32Mantissa));
     const Id mantissa = Binary(Op::OpBitwiseAnd, bits, U(0x7FFFFF));
@@ -438,7 +432,7 @@ Id Emitter::EncodeE8M0(Id value, Overflow overflow, Rounding rounding) {
 
 // --- Memory --------------------------------------------------------------------------------------
 
-Id Emitter::StorageType(ElementType type) {
+Id Conversions::StorageType(ElementType type) {
     switch (BytesOf(type)) {
         case 1:
             if (!target_.storage_8bit) {
@@ -455,7 +449,7 @@ Id Emitter::StorageType(ElementType type) {
     }
 }
 
-Id Emitter::FromCode(Id code, ElementType type) {
+Id Conversions::FromCode(Id code, ElementType type) {
     const Held held = HeldAs(type);
     switch (held) {
         case Held::kBool:
@@ -472,7 +466,7 @@ Id Emitter::FromCode(Id code, ElementType type) {
     return type == ElementType::kF32 ? BitsAs(b_.F32(), code) : Decode(code, type);
 }
 
-Id Emitter::CodeOf(Id value, ElementType type) {
+Id Conversions::CodeOf(Id value, ElementType type) {
     const Held held = HeldAs(type);
     switch (held) {
         case Held::kBool:
@@ -496,7 +490,7 @@ Id Emitter::CodeOf(Id value, ElementType type) {
                : Encode(value, type, Overflow::kSpecial, Rounding::kNearestEven);
 }
 
-Id Emitter::FromStorage(Id stored, ElementType type) {
+Id Conversions::FromStorage(Id stored, ElementType type) {
     const Held held = HeldAs(type);
     if (BytesOf(type) >= 4) {
         return stored;
@@ -518,7 +512,7 @@ Id Emitter::FromStorage(Id stored, ElementType type) {
     return FromCode(code, type);
 }
 
-Id Emitter::ToStorage(Id value, ElementType type) {
+Id Conversions::ToStorage(Id value, ElementType type) {
     if (BytesOf(type) >= 4) {
         return value;
     }

@@ -59,8 +59,8 @@ Ids Emitter::FewRowsSums(const Product& product, const Ids& initial, const AtRow
         for (uint32_t row = 0; row < carried.size(); ++row) {
             at_row(row, [&] {
                 const Ids operands = {Value(product.a), b};
-                const Id term = Function(ScalarFunction::kMul, type, operands);
-                next.push_back(CombineValues(Combine::kSum, type, carried[row], term));
+                const Id term = functions_.Apply(ScalarFunction::kMul, type, operands);
+                next.push_back(functions_.CombineValues(Combine::kSum, type, carried[row], term));
             });
         }
         return next;

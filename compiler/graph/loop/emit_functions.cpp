@@ -1,13 +1,12 @@
-// Scalar functions of integers, bools and floats, and combinations; emit_math.cpp has the
-// transcendental ones.
-#include <algorithm>
+// Scalar functions of integers, bools and floats (emit_functions.h).
+#include "compiler/graph/loop/emit_functions.h"
+
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <spirv/unified1/GLSL.std.450.h>
-
-#include "compiler/graph/loop/emitter.h"
 
 namespace fornax::graph::loop {
 
@@ -21,7 +20,9 @@ bool IsLong(ElementType type) {
 
 }  // namespace
 
-Id Emitter::Function(ScalarFunction function, ElementType type, std::span<const Id> arguments) {
+Id ScalarFunctions::Apply(ScalarFunction function,
+                          ElementType type,
+                          std::span<const Id> arguments) {
     if (function == ScalarFunction::kSelect) {
         return b_.Select(arguments[0], arguments[1], arguments[2]);
     }
@@ -31,23 +32,9 @@ Id Emitter::Function(ScalarFunction function, ElementType type, std::span<const 
 
 // --- Integers ------------------------------------------------------------------------------------
 
-// The low bits of a held value, extended as the type has it.
-Id Emitter::Wrap(ElementType type, Id value) {
-    const uint32_t bits = BitsOf(type);
-    if (bits >= 32 || type == ElementType::kBool) {
-        return value;
-    }
-    if (!IsSigned(type)) {
-        return Binary(Op::OpBitwiseAnd, value, U((1U << bits) - 1));
-    }
-    const Id distance = U(32 - bits);
-    return Binary(Op::OpShiftRightArithmetic, Binary(Op::OpShiftLeftLogical, value, distance),
-                  distance);
-}
-
-Id Emitter::IntegerFunction(ScalarFunction function,
-                            ElementType type,
-                            std::span<const Id> arguments) {
+Id ScalarFunctions::IntegerFunction(ScalarFunction function,
+                                    ElementType type,
+                                    std::span<const Id> arguments) {
     const Id a = arguments[0], b = arguments.size() > 1 ? arguments[1] : a;
     const bool is_bool = type == ElementType::kBool, is_signed = IsSigned(type);
     const Id id_type = b_.TypeOf(a);
@@ -120,7 +107,7 @@ Id Emitter::IntegerFunction(ScalarFunction function,
 }
 
 // By 0 gives 0; the least number by -1 wraps. Neither division is done.
-Id Emitter::IntegerQuotient(ScalarFunction function, ElementType type, Id a, Id b) {
+Id ScalarFunctions::IntegerQuotient(ScalarFunction function, ElementType type, Id a, Id b) {
     const bool is_signed = IsSigned(type);
     const bool quotient = function == ScalarFunction::kDiv || function == ScalarFunction::kFloorDiv;
     const Id id_type = b_.TypeOf(a), zero = b_.Constant(id_type, 0), one = b_.Constant(id_type, 1);
@@ -153,7 +140,7 @@ Id Emitter::IntegerQuotient(ScalarFunction function, ElementType type, Id a, Id 
     }
 }
 
-Id Emitter::IntegerPower(ElementType type, Id a, Id b) {
+Id ScalarFunctions::IntegerPower(ElementType type, Id a, Id b) {
     const Id id_type = b_.TypeOf(a), zero = b_.Constant(id_type, 0), one = b_.Constant(id_type, 1);
     const Id minus_one = b_.Constant(id_type, ~uint64_t{0});
     const auto times = [&](Id power, Id square, Id exponent) {
@@ -179,7 +166,7 @@ Id Emitter::IntegerPower(ElementType type, Id a, Id b) {
     return b_.Select(Test(Op::OpSLessThan, b, zero), fraction, result[0]);
 }
 
-Id Emitter::Shift(ScalarFunction function, ElementType type, Id a, Id b) {
+Id ScalarFunctions::Shift(ScalarFunction function, ElementType type, Id a, Id b) {
     const Id id_type = b_.TypeOf(a), zero = b_.Constant(id_type, 0);
     const uint32_t bits = BitsOf(type);
     const Id fits = b_.ULess(b, b_.Constant(id_type, bits));
@@ -198,7 +185,7 @@ Id Emitter::Shift(ScalarFunction function, ElementType type, Id a, Id b) {
 
 // A selection on "a < b" is a, if that holds, else b, so b where one is NaN: of NaN in a more is
 // needed, but not if a is a constant.
-Id Emitter::Least(Id a, Id b) {
+Id ScalarFunctions::Least(Id a, Id b) {
     if (b_.ConstantBits(b)) {
         std::swap(a, b);
     }
@@ -206,7 +193,7 @@ Id Emitter::Least(Id a, Id b) {
     return b_.ConstantBits(a) ? less : b_.Select(IsNan(a), a, less);
 }
 
-Id Emitter::Greatest(Id a, Id b) {
+Id ScalarFunctions::Greatest(Id a, Id b) {
     if (b_.ConstantBits(b)) {
         std::swap(a, b);
     }
@@ -214,17 +201,8 @@ Id Emitter::Greatest(Id a, Id b) {
     return b_.ConstantBits(a) ? greater : b_.Select(IsNan(a), a, greater);
 }
 
-Id Emitter::CopySign(Id magnitude, Id sign) {
-    const bool is_long = b_.BitsOf(b_.TypeOf(magnitude)) == 64;
-    const Id type = b_.Int(is_long ? 64 : 32);
-    const uint64_t bit = is_long ? uint64_t{1} << 63 : uint64_t{1} << 31;
-    const Id bits = Binary(Op::OpBitwiseAnd, BitsAs(type, magnitude), b_.Constant(type, ~bit));
-    const Id sign_bit = Binary(Op::OpBitwiseAnd, BitsAs(type, sign), b_.Constant(type, bit));
-    return BitsAs(b_.TypeOf(magnitude), Binary(Op::OpBitwiseOr, bits, sign_bit));
-}
-
 // C's fmod of f32 in f64, where every quotient below 2^29 leaves an exact remainder.
-Id Emitter::Remainder(Id a, Id b) {
+Id ScalarFunctions::Remainder(Id a, Id b) {
     const Id f64 = TypeOf(Held::kF64);
     const auto real = [&](double value) {
         return b_.Constant(f64, std::bit_cast<uint64_t>(value));
@@ -265,9 +243,9 @@ Id Emitter::Remainder(Id a, Id b) {
     return CopySign(b_.Op(Op::OpFConvert, b_.F32(), {rest}), a);
 }
 
-Id Emitter::FloatFunction(ScalarFunction function,
-                          ElementType type,
-                          std::span<const Id> arguments) {
+Id ScalarFunctions::FloatFunction(ScalarFunction function,
+                                  ElementType type,
+                                  std::span<const Id> arguments) {
     const Id a = arguments[0], b = arguments.size() > 1 ? arguments[1] : a;
     const Id id_type = b_.TypeOf(a);
     const bool is_long = type == ElementType::kF64;
@@ -355,23 +333,10 @@ Id Emitter::FloatFunction(ScalarFunction function,
     if (is_long) {
         return Reject(fmt::format("{} of f64 is computed on the host", Name(function)));
     }
-    return Math(function, a, b);
+    return math_.Apply(function, a, b);
 }
 
-bool Emitter::IsOfNumbers(ScalarId reduce) const {
-    return std::find(softmax_.maxima.begin(), softmax_.maxima.end(), reduce) !=
-           softmax_.maxima.end();
-}
-
-Id Emitter::Combined(ScalarId reduce, Id a, Id b) {
-    if (IsOfNumbers(reduce)) {
-        return b_.Select(Test(Op::OpFOrdGreaterThan, b, a), b, a);
-    }
-    return CombineValues(std::get<Reduce>(kernel_[reduce].value).combine, kernel_[reduce].type, a,
-                         b);
-}
-
-Id Emitter::CombineValues(Combine combine, ElementType type, Id a, Id b) {
+Id ScalarFunctions::CombineValues(Combine combine, ElementType type, Id a, Id b) {
     // A minimum tests the first of its two operands for NaN: where that is the new
     // value, a loop's iterations do not wait for the test of the one before.
     const Ids both = {b, a};
@@ -381,15 +346,15 @@ Id Emitter::CombineValues(Combine combine, ElementType type, Id a, Id b) {
         case Combine::kProduct:
             return IsFloat(type) ? Binary(Op::OpFMul, a, b) : b_.Mul(a, b);
         case Combine::kMin:
-            return Function(ScalarFunction::kMin, type, both);
+            return Apply(ScalarFunction::kMin, type, both);
         case Combine::kMax:
-            return Function(ScalarFunction::kMax, type, both);
+            return Apply(ScalarFunction::kMax, type, both);
         case Combine::kAnd:
-            return Function(ScalarFunction::kAnd, type, both);
+            return Apply(ScalarFunction::kAnd, type, both);
         case Combine::kOr:
-            return Function(ScalarFunction::kOr, type, both);
+            return Apply(ScalarFunction::kOr, type, both);
         case Combine::kXor:
-            return Function(ScalarFunction::kXor, type, both);
+            return Apply(ScalarFunction::kXor, type, both);
         case Combine::kReplace:
             break;
     }

@@ -340,8 +340,9 @@ Id Emitter::EmitWideAtom(const ExprAtom& atom) {
     switch (atom.kind) {
         case AtomKind::kSymbol:
             if (const std::optional<ScalarId> scalar = ScalarOfSymbol(*atom.symbol)) {
-                return Convert(Value(*scalar), kernel_[*scalar].type, ElementType::kI64,
-                               Overflow::kSpecial, Rounding::kNearestEven);
+                return conversions_.Convert(Value(*scalar), kernel_[*scalar].type,
+                                            ElementType::kI64, Overflow::kSpecial,
+                                            Rounding::kNearestEven);
             }
             return Widened(EmitAtom(atom));  // loop variables and sizes are not negative
         case AtomKind::kFloorDiv:
@@ -381,8 +382,7 @@ Emitter::Access Emitter::AccessOf(BufferId buffer, const std::vector<Expr>& inde
             if (index[axis] == Expr(symbols[0])) {
                 const ScalarId scalar = *ScalarOfSymbol(symbols[0]);
                 value = Value(scalar);
-                const auto narrow = narrow_.find(value);
-                value = narrow == narrow_.end() ? value : narrow->second;
+                value = NarrowOf(value).value_or(value);
             } else {
                 value = EmitWideExpr(Simplified(index[axis]));
             }

@@ -1,11 +1,11 @@
-// Transcendental functions of f32, from those that every device has.
+// Transcendental functions of f32 (emit_math.h).
+#include "compiler/graph/loop/emit_math.h"
+
 #include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
 #include <spirv/unified1/GLSL.std.450.h>
-
-#include "compiler/graph/loop/emitter.h"
 
 namespace fornax::graph::loop {
 
@@ -32,7 +32,7 @@ constexpr float kErfEnd = 4.0F;
 
 }  // namespace
 
-Id Emitter::Polynomial(Id x, std::span<const float> coefficients) {
+Id MathFunctions::Polynomial(Id x, std::span<const float> coefficients) {
     Id sum = F(coefficients.back());
     for (size_t i = coefficients.size() - 1; i-- > 0;) {
         sum = Fma(sum, x, F(coefficients[i]));
@@ -40,11 +40,7 @@ Id Emitter::Polynomial(Id x, std::span<const float> coefficients) {
     return sum;
 }
 
-Id Emitter::Fma(Id a, Id b, Id c) {
-    return b_.Ext(b_.TypeOf(a), GLSLstd450Fma, {a, b, c});
-}
-
-Id Emitter::Expm1(Id x) {
+Id MathFunctions::Expm1(Id x) {
     const Id square = Binary(Op::OpFMul, x, x);
     const Id small = Fma(square, Polynomial(x, kExpm1), x);
     const Id large = Binary(Op::OpFSub, b_.Ext(b_.F32(), GLSLstd450Exp, {x}), F(1));
@@ -54,7 +50,7 @@ Id Emitter::Expm1(Id x) {
     return b_.Select(is_small, b_.Select(Test(Op::OpFOrdEqual, x, F(0)), x, small), large);
 }
 
-Id Emitter::Log1p(Id x) {
+Id MathFunctions::Log1p(Id x) {
     const Id square = Binary(Op::OpFMul, x, x);
     const Id cube = Binary(Op::OpFMul, Polynomial(x, kLog1p), x);
     const Id small = Fma(square, Binary(Op::OpFAdd, cube, F(-0.5F)), x);
@@ -66,7 +62,7 @@ Id Emitter::Log1p(Id x) {
 }
 
 // From half of the exponential, which is finite wherever the result is.
-Id Emitter::Hyperbolic(ScalarFunction function, Id x) {
+Id MathFunctions::Hyperbolic(ScalarFunction function, Id x) {
     const Id magnitude = b_.Ext(b_.F32(), GLSLstd450FAbs, {x});
     const Id shifted = Binary(Op::OpFSub, magnitude, F(0.693147181F));
     const Id half = b_.Ext(b_.F32(), GLSLstd450Exp, {shifted});
@@ -82,7 +78,7 @@ Id Emitter::Hyperbolic(ScalarFunction function, Id x) {
     return b_.Select(Test(Op::OpFOrdLessThan, magnitude, F(1)), small, large);
 }
 
-Id Emitter::Erf(Id x) {
+Id MathFunctions::Erf(Id x) {
     const Id below = b_.Select(Test(Op::OpFOrdGreaterThan, x, F(kErfEnd)), F(kErfEnd), x);
     const Id end = F(-kErfEnd);
     const Id bounded = b_.Select(Test(Op::OpFOrdLessThan, below, end), end, below);  // or NaN
@@ -91,7 +87,7 @@ Id Emitter::Erf(Id x) {
     return Binary(Op::OpFDiv, over, Polynomial(square, kErfUnder));
 }
 
-Id Emitter::Power(Id x, Id y) {
+Id MathFunctions::Power(Id x, Id y) {
     const Id f32 = b_.F32();
     const auto ext = [&](uint32_t number, Id a) { return b_.Ext(f32, number, {a}); };
     const auto equal = [&](Id a, Id b) { return Test(Op::OpFOrdEqual, a, b); };
@@ -121,7 +117,7 @@ Id Emitter::Power(Id x, Id y) {
     return b_.Select(b_.Or(equal(y, F(0)), equal(x, F(1))), F(1), power);
 }
 
-Id Emitter::Math(ScalarFunction function, Id x, Id y) {
+Id MathFunctions::Apply(ScalarFunction function, Id x, Id y) {
     const Id f32 = b_.F32();
     const auto ext = [&](uint32_t number, Id a) { return b_.Ext(f32, number, {a}); };
     const auto add = [&](Id a, Id b) { return Binary(Op::OpFAdd, a, b); };

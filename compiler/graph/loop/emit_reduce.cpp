@@ -255,6 +255,19 @@ Ids Emitter::Reduction(std::span<const Loop> loops,
     return result;
 }
 
+bool Emitter::IsOfNumbers(ScalarId reduce) const {
+    return std::find(softmax_.maxima.begin(), softmax_.maxima.end(), reduce) !=
+           softmax_.maxima.end();
+}
+
+Id Emitter::Combined(ScalarId reduce, Id a, Id b) {
+    if (IsOfNumbers(reduce)) {
+        return b_.Select(Test(Op::OpFOrdGreaterThan, b, a), b, a);
+    }
+    return functions_.CombineValues(std::get<Reduce>(kernel_[reduce].value).combine,
+                                    kernel_[reduce].type, a, b);
+}
+
 Id Emitter::Compute(const ScalarNode& node, const Reduce& reduce) {
     const ScalarId id = IdOf(node);
     const bool cooperative = uniform_;
@@ -287,8 +300,8 @@ Ids Emitter::ArgStep(const ArgReduce& reduce,
                      Id at) {
     const bool greatest = reduce.combine == Combine::kMax;
     const Ids ordered = {greatest ? best : value, greatest ? value : best};
-    Id better =
-        Function(reduce.last ? ScalarFunction::kLessEqual : ScalarFunction::kLess, type, ordered);
+    Id better = functions_.Apply(reduce.last ? ScalarFunction::kLessEqual : ScalarFunction::kLess,
+                                 type, ordered);
     if (IsFloat(type)) {
         const Id nan = IsNan(value);
         better = b_.Or(better, reduce.last ? nan : b_.And(nan, b_.Not(IsNan(best))));
@@ -314,7 +327,7 @@ Id Emitter::Compute(const ScalarNode&, const ArgReduce& reduce) {
     if (cooperative) {
         const Id best = AcrossInvocations(reduce.combine, type, result[0]);
         const Ids both = {result[0], best};
-        Id is_best = Function(ScalarFunction::kEqual, type, both);
+        Id is_best = functions_.Apply(ScalarFunction::kEqual, type, both);
         if (IsFloat(type)) {
             is_best = b_.Or(is_best, b_.And(IsNan(result[0]), IsNan(best)));
         }
@@ -323,12 +336,6 @@ Id Emitter::Compute(const ScalarNode&, const ArgReduce& reduce) {
         position = b_.Select(Test(Op::OpIEqual, position, U(UINT32_MAX)), U(0), position);
     }
     return WidePosition(position);
-}
-
-Id Emitter::WidePosition(Id position) {
-    const Id wide = b_.Op(Op::OpUConvert, TypeOf(Held::kI64), {position});
-    narrow_[wide] = position;
-    return wide;
 }
 
 // --- Across invocations --------------------------------------------------------------------------
@@ -408,7 +415,7 @@ Id Emitter::AcrossInvocations(Combine combine, ElementType type, Id value, bool 
         const Id all =
             b_.For(U(0), count, U(1), initial, [&](Id index, std::span<const Id> carried) -> Ids {
                 const Id other = b_.Load(b_.ElementPointer(shared, index));
-                return {CombineValues(combine, type, carried[0], from_memory(other))};
+                return {functions_.CombineValues(combine, type, carried[0], from_memory(other))};
             })[0];
         b_.WorkgroupBarrier();
         return all;

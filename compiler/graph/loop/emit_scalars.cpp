@@ -1,6 +1,5 @@
 // Scalars: where they are emitted, constants, loads and what reads memory.
 #include <algorithm>
-#include <bit>
 
 #include <fmt/format.h>
 
@@ -19,55 +18,6 @@ constexpr uint32_t kWhole = 1U << 31;
 constexpr uint32_t kReciprocal = 1U << 30;
 
 }  // namespace
-
-Held HeldAs(ElementType type) {
-    switch (type) {
-        case ElementType::kBool:
-            return Held::kBool;
-        case ElementType::kI64:
-        case ElementType::kU64:
-            return Held::kI64;
-        case ElementType::kF64:
-            return Held::kF64;
-        default:
-            return IsFloat(type) ? Held::kF32 : Held::kI32;
-    }
-}
-
-Id Emitter::TypeOf(Held held) {
-    switch (held) {
-        case Held::kBool:
-            return b_.Bool();
-        case Held::kI32:
-            return b_.U32();
-        case Held::kI64:
-            if (!target_.int64) {
-                Reject("the device has no 64-bit integers");
-                return b_.U32();
-            }
-            return b_.Int(64);
-        case Held::kF32:
-            return b_.F32();
-        case Held::kF64:
-            break;
-    }
-    if (!target_.float64) {
-        Reject("the device has no 64-bit floats");
-        return b_.F32();
-    }
-    return b_.Float(64);
-}
-
-Id Emitter::ConstantOf(ElementType type, const Scalar& value) {
-    switch (HeldAs(type)) {
-        case Held::kF32:
-            return F(static_cast<float>(value.number));
-        case Held::kF64:
-            return b_.Constant(TypeFor(type), std::bit_cast<uint64_t>(value.number));
-        default:
-            return b_.Constant(TypeFor(type), static_cast<uint64_t>(value.integer));
-    }
-}
 
 Id Emitter::Value(ScalarId id) {
     for (const std::map<uint32_t, Id>& scope : scopes_) {
@@ -162,7 +112,7 @@ Id Emitter::Compute(const ScalarNode& node, const Load& load) {
     const Id offset = EmitExpr(access.offset);
     const auto read = [&] {
         const Id pointer = b_.ElementPointer(ArrayOf(load.buffer), offset);
-        return FromStorage(b_.Load(pointer), node.type);
+        return conversions_.FromStorage(b_.Load(pointer), node.type);
     };
     if (b_.ConstantBits(inside) == 1U) {
         return read();
@@ -181,10 +131,7 @@ Id Emitter::Compute(const ScalarNode&, const Index& index) {
     if (UsesScalar(index.value) || !FitsI32(value)) {
         return EmitWideExpr(value);
     }
-    const Id narrow = EmitExpr(value);
-    const Id wide = b_.Op(Op::OpSConvert, TypeOf(Held::kI64), {narrow});
-    narrow_[wide] = narrow;
-    return wide;
+    return Widen(Op::OpSConvert, EmitExpr(value));
 }
 
 Id Emitter::Compute(const ScalarNode&, const InRange& range) {
@@ -215,7 +162,7 @@ Id Emitter::Compute(const ScalarNode&, const Map& map) {
     for (const ScalarId argument : map.arguments) {
         arguments.push_back(Value(argument));
     }
-    return Function(map.function, kernel_[map.arguments.back()].type, arguments);
+    return functions_.Apply(map.function, kernel_[map.arguments.back()].type, arguments);
 }
 
 Id Emitter::Compute(const ScalarNode& node, const loop::Cast& cast) {
@@ -244,7 +191,7 @@ Id Emitter::Compute(const ScalarNode& node, const loop::Cast& cast) {
             return value;
         }
     }
-    return Convert(value, from, node.type, cast.overflow, cast.rounding);
+    return conversions_.Convert(value, from, node.type, cast.overflow, cast.rounding);
 }
 
 // In 0 there is no sign, as in an integer.
@@ -285,13 +232,14 @@ Id Emitter::WholeQuotient(ScalarId id, const Quantised& quantised) {
     dividend = b_.Select(Test(Op::OpFOrdGreaterThan, dividend, low), dividend, low);
     dividend = b_.Select(Test(Op::OpFOrdLessThan, dividend, high), dividend, high);
     const Id quotient = Binary(Op::OpFDiv, dividend, F(quantised.divisor));
-    const Id whole = Function(ScalarFunction::kRound, ElementType::kF32, Ids{quotient});
+    const Id whole = functions_.Apply(ScalarFunction::kRound, ElementType::kF32, Ids{quotient});
     scopes_.back().emplace(key, whole);
     return whole;
 }
 
 Id Emitter::Compute(const ScalarNode& node, const Bitcast& cast) {
-    return FromCode(CodeOf(Value(cast.argument), kernel_[cast.argument].type), node.type);
+    return conversions_.FromCode(
+        conversions_.CodeOf(Value(cast.argument), kernel_[cast.argument].type), node.type);
 }
 
 }  // namespace fornax::graph::loop

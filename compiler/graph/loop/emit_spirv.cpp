@@ -42,8 +42,12 @@ uint32_t LocalSizeFor(const Expr& points) {
     return static_cast<uint32_t>(best);
 }
 
-Emitter::Emitter(const Kernel& kernel, const Target& target)
-    : kernel_(kernel), target_(target), scope_(FindScope(kernel)) {
+Emitter::Emitter(const Kernel& kernel, ModuleCode& module)
+    : ValueOps(module),
+      kernel_(kernel),
+      scope_(FindScope(kernel)),
+      functions_(module),
+      conversions_(module) {
     softmax_ = FindSoftmaxReductions(kernel_, scope_);
     domain_.ranges = kernel.sizes;
     // Twice, because extents may have variables that come later.
@@ -52,14 +56,6 @@ Emitter::Emitter(const Kernel& kernel, const Target& target)
             domain_.AddVariable(loop.variable, loop.extent);
         }
     }
-}
-
-Id Emitter::Reject(const std::string& why) {
-    if (!error_) {
-        error_ = Error{ErrorCode::kUnsupported,
-                       fmt::format("The kernel {} is not for the device: {}.", kernel_.name, why)};
-    }
-    return U(0);
 }
 
 VariableSet Emitter::FreeOf(const Store& store) const {
@@ -113,7 +109,8 @@ void Emitter::ComputeWrites(std::span<const Store* const> stores, std::vector<Wr
         if (store->condition.valid()) {
             condition = b_.And(condition, Value(store->condition));
         }
-        const Id value = ToStorage(Value(store->value), kernel_[store->buffer].type.element);
+        const Id value =
+            conversions_.ToStorage(Value(store->value), kernel_[store->buffer].type.element);
         writes.push_back({condition, EmitExpr(access.offset), value, store->buffer});
     }
 }
@@ -354,12 +351,13 @@ Result<Module> Emitter::Run() {
     OpenScope();
     for (uint32_t i = 0; i < kernel_.buffers.size(); ++i) {
         const Buffer& buffer = kernel_.buffers[i];
-        buffers_.push_back(b_.StorageBuffer(i, StorageType(buffer.type.element), buffer.written));
+        buffers_.push_back(
+            b_.StorageBuffer(i, conversions_.StorageType(buffer.type.element), buffer.written));
     }
     for (const Buffer& local : kernel_.locals) {
         const int64_t count = *local.type.shape.Volume().constant();
-        locals_.push_back(
-            b_.WorkgroupArray(StorageType(local.type.element), static_cast<uint32_t>(count)));
+        locals_.push_back(b_.WorkgroupArray(conversions_.StorageType(local.type.element),
+                                            static_cast<uint32_t>(count)));
     }
     const std::vector<Symbol> sizes = SizeSymbols(kernel_);
     const Ids values = b_.PushConstants(static_cast<uint32_t>(sizes.size()));
@@ -377,8 +375,10 @@ Result<Module> Emitter::Run() {
     }
     MarkAliases();
     b_.SetLocalSize(group_);
-    if (error_) {
-        return *error_;
+    if (module_.rejection) {
+        return Error{ErrorCode::kUnsupported,
+                     fmt::format("The kernel {} is not for the device: {}.", kernel_.name,
+                                 *module_.rejection)};
     }
     std::sort(limits_.begin(), limits_.end(),
               [](const Expr& a, const Expr& b) { return Expr::Compare(a, b) < 0; });
@@ -387,7 +387,8 @@ Result<Module> Emitter::Run() {
 }
 
 Result<Module> EmitSpirv(const Kernel& kernel, const Target& target) {
-    return Emitter(kernel, target).Run();
+    ModuleCode module(target);
+    return Emitter(kernel, module).Run();
 }
 
 }  // namespace fornax::graph::loop

@@ -10,7 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "compiler/graph/loop/emit_convert.h"
+#include "compiler/graph/loop/emit_functions.h"
 #include "compiler/graph/loop/emit_spirv.h"
+#include "compiler/graph/loop/emit_values.h"
 #include "compiler/graph/loop/kernel.h"
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
@@ -18,13 +21,6 @@
 #include "compiler/graph/spirv/module_builder.h"
 
 namespace fornax::graph::loop {
-
-using spirv::Id;
-using spirv::Ids;
-
-// How a value is held: narrower types in 32 bits, always with the bits that their own type has.
-enum class Held : uint8_t { kBool, kI32, kI64, kF32, kF64 };
-Held HeldAs(ElementType type);
 
 // Loops that become one: their variables by the collapsed one.
 struct Nest {
@@ -45,9 +41,9 @@ class WindowEmitter;
 struct Window;
 struct Quantised;
 
-class Emitter {
+class Emitter : ValueOps {
   public:
-    Emitter(const Kernel& kernel, const Target& target);
+    Emitter(const Kernel& kernel, ModuleCode& module);
     Result<Module> Run();
 
   private:
@@ -154,7 +150,6 @@ class Emitter {
     // The number of this workgroup among `count`, and the sizes of the grid that has them.
     Id WorkgroupIndex(const Expr& count);
     void BindFromIndex(std::span<const Loop> loops, Id index);
-    Id Reject(const std::string& why);
 
     // --- emit_index.cpp: expressions
     // One loop for adjacent ones wherever all accesses of `users` allow it.
@@ -199,7 +194,6 @@ class Emitter {
     Id Compute(const ScalarNode& node, const Bitcast& cast);
     Id Compute(const ScalarNode& node, const Reduce& reduce);
     Id Compute(const ScalarNode& node, const ArgReduce& reduce);
-    Id ConstantOf(ElementType type, const Scalar& value);
     // The f32 of an integer that was quantised, without the integer; 0 if it was not.
     Id Dequantised(const Cast& cast);
     // The whole number of a quotient, clamped; without the zero point.
@@ -211,7 +205,6 @@ class Emitter {
     ScalarId IdOf(const ScalarNode& node) const {
         return ScalarId(static_cast<uint32_t>(&node - kernel_.scalars.data()));
     }
-    bool IsOfNumbers(ScalarId reduce) const;  // a maximum that NaN need not reach
     bool IsSumOfSoftmax(ScalarId id) const;
     // The reciprocal of a softmax's sum that was hoisted; 0 if there is none.
     Id HoistedReciprocal(ScalarId sum) const;
@@ -221,56 +214,10 @@ class Emitter {
     void OpenScope() { scopes_.emplace_back(); }
     void CloseScope() { scopes_.pop_back(); }
 
-    // --- emit_functions.cpp: scalar functions of values
-    Id Function(ScalarFunction function, ElementType type, std::span<const Id> arguments);
-    Id IntegerFunction(ScalarFunction function, ElementType type, std::span<const Id> arguments);
-    Id FloatFunction(ScalarFunction function, ElementType type, std::span<const Id> arguments);
-    Id IntegerQuotient(ScalarFunction function, ElementType type, Id a, Id b);
-    Id IntegerPower(ElementType type, Id a, Id b);
-    Id Shift(ScalarFunction function, ElementType type, Id a, Id b);
-    Id Wrap(ElementType type, Id value);
-    Id CombineValues(Combine combine, ElementType type, Id a, Id b);
-    // The same for values of this reduction.
-    Id Combined(ScalarId reduce, Id a, Id b);
-    Id Least(Id a, Id b);
-    Id Greatest(Id a, Id b);
-    Id Remainder(Id a, Id b);
-    Id IsNan(Id a) { return b_.Op(spv::Op::OpIsNan, b_.Bool(), {a}); }
-    Id CopySign(Id magnitude, Id sign);
-
-    // --- emit_math.cpp: transcendental functions of f32
-    Id Math(ScalarFunction function, Id x, Id y);
-    Id Polynomial(Id x, std::span<const float> coefficients);
-    Id Fma(Id a, Id b, Id c);
-    Id Expm1(Id x);
-    Id Log1p(Id x);
-    Id Erf(Id x);
-    Id Hyperbolic(ScalarFunction function, Id x);
-    Id Power(Id x, Id y);
-
-    // --- emit_convert.cpp
-    Id Convert(Id value, ElementType from, ElementType to, Overflow overflow, Rounding rounding);
-    Id ConvertFloat(Id value,
-                    ElementType from,
-                    ElementType to,
-                    Overflow overflow,
-                    Rounding rounding);
-    Id Saturated(Id value);
-    Id FloatToInteger(Id value, ElementType from, ElementType to);
-    Id IntegerToFloat(Id value, ElementType from, ElementType to);
-    Id F64ToF32(Id value, Overflow overflow, Rounding rounding, bool to_odd);
-    Id RoundF32(Id value, ElementType to, Overflow overflow, Rounding rounding);
-    // The code of an f32 in a narrower type, rounded; and back.
-    Id Encode(Id value, ElementType to, Overflow overflow, Rounding rounding);
-    Id Decode(Id code, ElementType from);
-    Id EncodeE8M0(Id value, Overflow overflow, Rounding rounding);
-    Id StorageType(ElementType type);
-    Id CodeOf(Id value, ElementType type);  // the bits of the element, in u32 or i64
-    Id FromCode(Id code, ElementType type);
-    Id FromStorage(Id stored, ElementType type);
-    Id ToStorage(Id value, ElementType type);
-
     // --- emit_reduce.cpp
+    bool IsOfNumbers(ScalarId reduce) const;  // a maximum that NaN need not reach
+    // Values of this reduction that become one.
+    Id Combined(ScalarId reduce, Id a, Id b);
     using PointBody = std::function<Ids(std::span<const Id>)>;
     // Runs `body` at all points, one after the other; it gets and gives the carried values.
     Ids ForNest(const Nest& nest, size_t first, std::span<const Id> carried, const PointBody& body);
@@ -296,31 +243,19 @@ class Emitter {
     // `with_nan`: whether a maximum or minimum of NaN is NaN, and not that of the numbers.
     Id AcrossInvocations(Combine combine, ElementType type, Id value, bool with_nan = true);
     Id AcrossSubgroup(Combine combine, ElementType type, Id value, bool with_nan);
-    // A position of 32 bits as the i64 that it is.
-    Id WidePosition(Id position);
     Ids ArgStep(const ArgReduce& reduce, ElementType type, Id best, Id position, Id value, Id at);
 
-    Id TypeOf(Held held);
-    Id TypeFor(ElementType type) { return TypeOf(HeldAs(type)); }
-    Id U(uint32_t value) { return b_.Uint(value); }
-    Id F(float value) { return b_.FloatConstant(value); }
-    Id Unary(spv::Op op, Id a) { return b_.Op(op, b_.TypeOf(a), {a}); }
-    Id Binary(spv::Op op, Id a, Id b) { return b_.Op(op, b_.TypeOf(a), {a, b}); }
-    Id Test(spv::Op op, Id a, Id b) { return b_.Op(op, b_.Bool(), {a, b}); }
-    Id BitsAs(Id type, Id a) { return b_.Op(spv::Op::OpBitcast, type, {a}); }
-
     const Kernel& kernel_;
-    const Target& target_;
     Scope scope_;
     SoftmaxReductions softmax_;
-    spirv::ModuleBuilder b_;
+    ScalarFunctions functions_;
+    Conversions conversions_;
     Id ArrayOf(BufferId buffer) const {
         return Kernel::IsLocal(buffer) ? locals_[buffer.value() - kFirstLocal]
                                        : buffers_[buffer.value()];
     }
     Ids buffers_, locals_;
     Domain domain_;
-    std::optional<Error> error_;
     uint32_t local_size_ = 64;  // invocations in a workgroup
     std::array<uint32_t, 3> group_ = {1, 1, 1};
     std::array<Expr, 3> workgroups_ = {1, 1, 1};
@@ -331,7 +266,6 @@ class Emitter {
         Expr inner_extent;
     };
     std::vector<Merge> merges_;  // inner ones first
-    std::map<Id, Id> narrow_;    // of i64 values that are i32 values: these
     struct Binding {
         Id value = 0;
         size_t depth = 0;
@@ -340,7 +274,6 @@ class Emitter {
     VariableSet bound_variables_ = 0;
     std::vector<std::map<uint32_t, Id>> scopes_;
     uint32_t opaque_ = 0;
-    bool rows_ = false;  // mapped so
     uint32_t merge_count_ = 0;
     Id in_grid_ = 0;        // whether the workgroup's number is below their count; 0: it is
     bool uniform_ = false;  // in code that all invocations of the workgroup run
