@@ -1,13 +1,7 @@
-// Reductions that go across the memory: over the first or a middle axis, of whole rows.
-//
-// Neighbouring invocations take neighbouring columns. If each went down its own column, a row would
-// give a workgroup few cache lines, each row in another page: the processor's own prefetching sees
-// nothing, and only as many lines are under way as the first cache has misses. So a workgroup has a
-// wide tile of columns, goes through it row by row, and keeps what has been combined so far of each
-// column in workgroup memory. An invocation has the same columns everywhere and waits for no other.
-#include <algorithm>
+// Reductions that go across the memory (emit_across.h).
+#include "compiler/graph/loop/emit_across.h"
 
-#include "compiler/graph/loop/emitter.h"
+#include <algorithm>
 
 namespace fornax::graph::loop {
 
@@ -24,34 +18,31 @@ constexpr int64_t kManyWorkgroups = 32;
 // Rows for which a column's value is loaded and stored once.
 constexpr int64_t kRowsAtOnce = 4;
 
-}  // namespace
-
-class AcrossEmitter {
+class AcrossMapping : MappingPart {
   public:
-    AcrossEmitter(Emitter& emitter, const Nest& nest)
-        : e_(emitter), b_(emitter.b_), nest_(nest), columns_(nest.loops.back()) {}
+    AcrossMapping(KernelParts& parts, const Nest& nest)
+        : MappingPart(parts), nest_(nest), columns_(nest.loops.back()) {}
 
     // False if the kernel is none for this.
     bool Find(std::span<const Expr> uses) {
-        const Kernel& kernel = e_.kernel_;
         const std::optional<int64_t> extent = columns_.extent.constant();
         if (!extent || *extent < kLeastColumns || *extent > INT32_MAX ||
-            kernel.sequential.size() > 1) {
+            kernel_.sequential.size() > 1) {
             return false;
         }
         extent_ = *extent;
         if (!LieSideBySide(uses)) {
             return false;
         }
-        const std::vector<bool> needed = e_.Needed(RootsOf(e_.AllStores()));
+        const std::vector<bool> needed = scalars_.Needed(RootsOf(StoresOf(kernel_)));
         int64_t rows = 1;
         for (size_t i = 0; i < needed.size(); ++i) {
-            const ScalarNode& node = kernel.scalars[i];
+            const ScalarNode& node = kernel_.scalars[i];
             const auto* load = std::get_if<Load>(&node.value);
             if (!needed[i]) {
                 continue;
             }
-            if (load != nullptr && kernel[load->buffer].written) {
+            if (load != nullptr && kernel_[load->buffer].written) {
                 return false;
             }
             if (LoopsOf(node).empty()) {
@@ -65,53 +56,49 @@ class AcrossEmitter {
                     return false;
                 }
             }
-            if (points < kLeastRows || (e_.scope_.free[i] & ~e_.scope_.parallel) != 0 ||
-                !CanKeep(node)) {
+            if (points < kLeastRows || (scope_.free[i] & ~scope_.parallel) != 0 || !CanKeep(node)) {
                 return false;
             }
             rows = std::max(rows, points);
-            reductions_.push_back({ScalarId(i)});
+            kept_.push_back({ScalarId(i)});
         }
-        if (reductions_.empty() || reductions_.size() > kMostReductions) {
+        if (kept_.empty() || kept_.size() > kMostReductions) {
             return false;
         }
         ChooseTile(rows);
-        const uint64_t bytes =
-            2 * sizeof(uint32_t) * reductions_.size() * static_cast<uint64_t>(tile_);
-        return bytes <= e_.target_.max_workgroup_memory;
+        const uint64_t bytes = 2 * sizeof(uint32_t) * kept_.size() * static_cast<uint64_t>(tile_);
+        return bytes <= target_.max_workgroup_memory;
     }
 
     void Run() {
         const std::vector<Loop> outer(nest_.loops.begin(), nest_.loops.end() - 1);
-        e_.local_size_ = e_.target_.subgroup_size;
-        e_.group_ = {e_.local_size_, 1, 1};
-        for (Kept& kept : reductions_) {
+        grid_.SetLocalSize(target_.subgroup_size);
+        for (Kept& kept : kept_) {
             const auto length = static_cast<uint32_t>(tile_);
-            const ScalarNode& node = e_.kernel_[kept.id];
+            const ScalarNode& node = kernel_[kept.id];
             if (const auto* arg = std::get_if<ArgReduce>(&node.value)) {
-                kept.value = b_.WorkgroupArray(e_.TypeFor(e_.kernel_[arg->body].type), length);
+                kept.value = b_.WorkgroupArray(TypeFor(kernel_[arg->body].type), length);
                 kept.position = b_.WorkgroupArray(b_.U32(), length);
             } else {
-                kept.value = b_.WorkgroupArray(e_.TypeFor(node.type), length);
+                kept.value = b_.WorkgroupArray(TypeFor(node.type), length);
             }
         }
         const Expr tiles((extent_ + tile_ - 1) / tile_);
-        const Id workgroup = e_.WorkgroupIndex(PointsOf(outer) * tiles);
-        e_.lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
-        b_.If(e_.in_grid_ == 0 ? b_.True() : e_.in_grid_, [&] {
-            e_.OpenScope();
+        const Id workgroup = grid_.WorkgroupIndex(PointsOf(outer) * tiles);
+        grid_.LoadLane();
+        b_.If(grid_.inside(), [&] {
+            const ValueScope scope(point_);
             Id tile = workgroup;
             if (!outer.empty()) {
-                const Id count = e_.EmitExpr(tiles);
+                const Id count = index_.Emit(tiles);
                 tile = b_.UMod(workgroup, count);
-                e_.BindFromIndex(outer, b_.UDiv(workgroup, count));
+                index_.BindFromIndex(outer, b_.UDiv(workgroup, count));
             }
             first_ = b_.Mul(tile, b_.Uint(static_cast<uint32_t>(tile_)));
-            for (size_t i = 0; i < reductions_.size(); ++i) {
+            for (size_t i = 0; i < kept_.size(); ++i) {
                 ComputeReduction(i);
             }
             EmitResults();
-            e_.CloseScope();
         });
     }
 
@@ -132,15 +119,14 @@ class AcrossEmitter {
             }
             any = any || *stride == Expr(1);
         }
-        for (const ScalarNode& node : e_.kernel_.scalars) {
+        for (const ScalarNode& node : kernel_.scalars) {
             const auto* load = std::get_if<Load>(&node.value);
-            for (const Loop& loop : e_.scope_.variables) {
-                const bool parallel =
-                    (e_.scope_.parallel >> *e_.scope_.Find(loop.variable) & 1) != 0;
+            for (const Loop& loop : scope_.variables) {
+                const bool parallel = (scope_.parallel >> *scope_.Find(loop.variable) & 1) != 0;
                 if (load == nullptr || parallel) {
                     continue;
                 }
-                const Expr offset = e_.Simplified(e_.Offset(load->buffer, load->index));
+                const Expr offset = nests_.Simplified(nests_.Offset(load->buffer, load->index));
                 const std::optional<Expr> stride = offset.Coefficient(loop.variable);
                 const std::optional<int64_t> constant = stride ? stride->constant() : std::nullopt;
                 if (!constant || (*constant != 0 && *constant < kLeastColumns)) {
@@ -153,7 +139,7 @@ class AcrossEmitter {
 
     bool CanKeep(const ScalarNode& node) const {
         const auto* arg = std::get_if<ArgReduce>(&node.value);
-        const ElementType type = arg != nullptr ? e_.kernel_[arg->body].type : node.type;
+        const ElementType type = arg != nullptr ? kernel_[arg->body].type : node.type;
         const Held held = HeldAs(type);
         return held == Held::kF32 || held == Held::kI32;
     }
@@ -165,7 +151,7 @@ class AcrossEmitter {
             outer *= std::clamp<int64_t>(points, 0, kManyWorkgroups);
             outer = std::min(outer, kManyWorkgroups);
         }
-        const bool several = reductions_.size() > 1 || !e_.kernel_.sequential.empty();
+        const bool several = kept_.size() > 1 || !kernel_.sequential.empty();
         tile_ = kMostColumns;
         while (tile_ > kLeastColumns &&
                ((several && rows > kMostElements / tile_) ||
@@ -175,17 +161,17 @@ class AcrossEmitter {
         }
     }
 
-    ElementType TypeOf(const ScalarNode& node) const {
+    ElementType TypeOfBody(const ScalarNode& node) const {
         const auto* arg = std::get_if<ArgReduce>(&node.value);
-        return arg != nullptr ? e_.kernel_[arg->body].type : node.type;
+        return arg != nullptr ? kernel_[arg->body].type : node.type;
     }
 
     Ids Neutral(const ScalarNode& node) {
         const auto* arg = std::get_if<ArgReduce>(&node.value);
         const Combine combine =
             arg != nullptr ? arg->combine : std::get<Reduce>(node.value).combine;
-        const ElementType type = TypeOf(node);
-        Ids initial = {e_.ConstantOf(type, NeutralElement(combine, type))};
+        const ElementType type = TypeOfBody(node);
+        Ids initial = {ConstantOf(type, NeutralElement(combine, type))};
         if (arg != nullptr) {
             initial.push_back(b_.Uint(0));
         }
@@ -194,22 +180,19 @@ class AcrossEmitter {
 
     // Code for each of the invocation's columns, with its place in the tile.
     void ForColumns(const std::function<void(Id place)>& code) {
-        const Id size = b_.Uint(e_.local_size_);
+        const Id size = b_.Uint(grid_.local_size());
         b_.For(b_.Uint(0), b_.Uint(static_cast<uint32_t>(tile_)), size, {},
                [&](Id base, std::span<const Id>) {
-                   const Id place = b_.Add(base, e_.lane_), column = b_.Add(first_, place);
+                   const Id place = b_.Add(base, grid_.lane()), column = b_.Add(first_, place);
                    const Id exists = extent_ % tile_ == 0
                                          ? b_.True()
-                                         : b_.ULess(column, e_.EmitExtent(columns_.extent));
+                                         : b_.ULess(column, index_.EmitExtent(columns_.extent));
                    b_.If(exists, [&] {
-                       e_.OpenScope();
-                       e_.Bind(columns_.variable, columns_.extent, column);
-                       const VariableSet bound = e_.bound_variables_;
-                       e_.bound_variables_ |= nest_.variables;
+                       const ValueScope scope(point_);
+                       index_.Bind(columns_.variable, columns_.extent, column);
+                       const BoundVariables bound(point_, nest_.variables);
                        code(place);
-                       e_.bound_variables_ = bound;
-                       e_.Unbind(columns_.variable);
-                       e_.CloseScope();
+                       index_.Unbind(columns_.variable);
                    });
                    return Ids();
                });
@@ -232,42 +215,35 @@ class AcrossEmitter {
 
     // The values of the reductions that are needed, of the column at `place`.
     void Bring(const std::vector<bool>& needed, Id place) {
-        for (const Kept& kept : reductions_) {
+        for (const Kept& kept : kept_) {
             if (!needed[kept.id.value()]) {
                 continue;
             }
-            const ScalarNode& node = e_.kernel_[kept.id];
+            const ScalarNode& node = kernel_[kept.id];
             const Ids values = Read(kept, place);
             Id value = values[0];
             if (kept.position != 0) {
-                value = e_.WidePosition(values[1]);
+                value = WidePosition(values[1]);
             } else if (!IsFloat(node.type)) {
-                value = e_.Wrap(node.type, value);
+                value = Wrap(node.type, value);
             }
-            e_.scopes_.back().emplace(kept.id.value(), value);
+            point_.Add(kept.id, value);
         }
     }
 
     void ComputeReduction(size_t number) {
-        const Kept& kept = reductions_[number];
-        const ScalarNode& node = e_.kernel_[kept.id];
+        const Kept& kept = kept_[number];
+        const ScalarNode& node = kernel_[kept.id];
         const ScalarId body = OperandsOf(node).front();
         ForColumns([&](Id place) { Keep(kept, place, Neutral(node)); });
 
         const std::span<const Loop> loops = LoopsOf(node);
-        VariableSet variables = 0;
-        for (const Loop& loop : loops) {
-            variables |= VariableSet{1} << *e_.scope_.Find(loop.variable);
-        }
-        const std::vector<bool> needed = e_.Needed({&body, 1});
-        std::vector<bool> varying = needed;
-        for (size_t i = 0; i < varying.size(); ++i) {
-            varying[i] = varying[i] && (e_.scope_.free[i] & variables) != 0;
-        }
-        const std::vector<Emitter::Merge> merges = e_.merges_;
-        Nest rows = e_.Collapse(loops, e_.UsesIn(varying, {}));
-        const VariableSet bound = e_.bound_variables_;
-        e_.bound_variables_ |= variables;
+        const VariableSet variables = scope_.VariablesOf(loops);
+        const std::vector<bool> needed = scalars_.Needed({&body, 1});
+        const std::vector<bool> varying = scope_.VaryingWith(variables, needed);
+        const MergeScope merges(nests_);
+        Nest rows = nests_.Collapse(loops, nests_.UsesIn(varying, {}));
+        const BoundVariables bound(point_, variables);
         const Loop innermost = rows.loops.back();
         rows.loops.pop_back();
         const auto some = [&](Id row, int64_t count) {
@@ -275,17 +251,16 @@ class AcrossEmitter {
                 Bring(needed, place);
                 Ids values = Read(kept, place);
                 for (int64_t i = 0; i < count; ++i) {
-                    e_.OpenScope();
-                    e_.Bind(innermost.variable, innermost.extent,
-                            b_.Add(row, b_.Uint(static_cast<uint32_t>(i))));
-                    values = Combined(node, values, body);
-                    e_.Unbind(innermost.variable);
-                    e_.CloseScope();
+                    const ValueScope scope(point_);
+                    index_.Bind(innermost.variable, innermost.extent,
+                                b_.Add(row, b_.Uint(static_cast<uint32_t>(i))));
+                    values = Combined(kept.id, values, body);
+                    index_.Unbind(innermost.variable);
                 }
                 Keep(kept, place, values);
             });
         };
-        e_.ForNest(rows, 0, {}, [&](std::span<const Id>) {
+        loops_.ForNest(rows.loops, {}, [&](std::span<const Id>) {
             const int64_t count = *innermost.extent.constant(), rest = count % kRowsAtOnce;
             const Id whole = b_.Uint(static_cast<uint32_t>(count - rest));
             b_.For(b_.Uint(0), whole, b_.Uint(kRowsAtOnce), {}, [&](Id row, std::span<const Id>) {
@@ -297,60 +272,57 @@ class AcrossEmitter {
             }
             return Ids();
         });
-        e_.bound_variables_ = bound;
-        e_.merges_ = merges;
     }
 
     // With the row that is bound.
-    Ids Combined(const ScalarNode& node, const Ids& values, ScalarId body) {
-        const Id value = e_.Value(body);
+    Ids Combined(ScalarId id, const Ids& values, ScalarId body) {
+        const ScalarNode& node = kernel_[id];
+        const Id value = scalars_.Value(body);
         if (const auto* arg = std::get_if<ArgReduce>(&node.value)) {
-            const Id at = e_.EmitExpr(e_.Simplified(Expr(arg->loop.variable)));
-            return e_.ArgStep(*arg, TypeOf(node), values[0], values[1], value, at);
+            const Id at = index_.EmitSimplified(Expr(arg->loop.variable));
+            return reductions_.ArgStep(*arg, TypeOfBody(node), values[0], values[1], value, at);
         }
-        return {e_.Combined(e_.IdOf(node), values[0], value)};
+        return {reductions_.Combined(id, values[0], value)};
     }
 
     void EmitResults() {
-        const std::vector<const Store*> stores = e_.AllStores();
-        const std::vector<bool> needed = e_.Needed(RootsOf(stores));
+        const std::vector<const Store*> stores = StoresOf(kernel_);
+        const std::vector<bool> needed = scalars_.Needed(RootsOf(stores));
         const auto store = [&] {
             ForColumns([&](Id place) {
                 Bring(needed, place);
-                e_.EmitStores(stores);
+                stores_.Emit(stores);
             });
             return Ids();
         };
-        if (e_.kernel_.sequential.empty()) {
+        if (kernel_.sequential.empty()) {
             store();
             return;
         }
-        const Loop& loop = e_.kernel_.sequential[0];
-        const VariableSet bit = VariableSet{1} << *e_.scope_.Find(loop.variable);
-        e_.bound_variables_ |= bit;
-        e_.ForNest({{loop}, bit}, 0, {}, [&](std::span<const Id>) { return store(); });
-        e_.bound_variables_ &= ~bit;
+        const Loop& loop = kernel_.sequential[0];
+        const BoundVariables bound(point_, scope_.VariablesOf(loop));
+        loops_.ForLoop(loop, {}, [&](std::span<const Id>) { return store(); });
     }
 
-    Emitter& e_;
-    spirv::ModuleBuilder& b_;
     const Nest& nest_;
     const Loop& columns_;
     int64_t extent_ = 0;  // columns
     int64_t tile_ = kMostColumns;
-    std::vector<Kept> reductions_;  // operands first
-    Id first_ = 0;                  // the tile's first column
+    std::vector<Kept> kept_;  // operands first
+    Id first_ = 0;            // the tile's first column
 };
 
-bool Emitter::EmitAcross(const Nest& nest, std::span<const Expr> uses) {
+}  // namespace
+
+bool EmitAcross(KernelParts& parts, const Nest& nest, std::span<const Expr> uses) {
     if (nest.loops.empty()) {
         return false;
     }
-    AcrossEmitter emitter(*this, nest);
-    if (!emitter.Find(uses)) {
+    AcrossMapping mapping(parts, nest);
+    if (!mapping.Find(uses)) {
         return false;
     }
-    emitter.Run();
+    mapping.Run();
     return true;
 }
 

@@ -19,19 +19,22 @@
 #include <spirv/unified1/GLSL.std.450.h>
 
 #include "compiler/graph/loop/attention.h"
-#include "compiler/graph/loop/emitter.h"
+#include "compiler/graph/loop/mapping_part.h"
 #include "compiler/graph/loop/product_tiles.h"
 
 namespace fornax::graph::loop {
 
-// Emits one attention; the state that its parts share. Not for others than emit_attention*.cpp.
-class AttentionEmitter {
+// False if the kernel is no attention.
+bool EmitAttention(KernelParts& parts);
+
+// One attention; the state that its parts share.
+class AttentionMapping : MappingPart {
   public:
     static constexpr uint32_t kSide = 16;  // of a matrix
     static constexpr uint32_t kMostKeys = 64;
     static constexpr uint32_t kMostQueries = 32;
 
-    AttentionEmitter(Emitter& emitter, const Attention& attention);
+    AttentionMapping(KernelParts& parts, const Attention& attention);
 
     // False if the tiles do not fit into workgroup memory.
     bool RunTiles();
@@ -90,12 +93,10 @@ class AttentionEmitter {
     // A sum over no keys is 0, whatever its terms would be.
     Id FirstDenominator();
 
-    void Unbind(std::span<const Loop> loops);
-
     // Emits what the score needs of its row, before the loop over the keys.
     void HoistRow();
 
-    Id Below(Id index, const Expr& end) { return b_.ULess(index, e_.EmitExpr(e_.Simplified(end))); }
+    Id Below(Id index, const Expr& end) { return b_.ULess(index, index_.EmitSimplified(end)); }
 
     // The queries, one along a column; no maximum yet.
     void Begin();
@@ -157,9 +158,10 @@ class AttentionEmitter {
 
     // --- emit_attention_serial.cpp
     void EmitSerial(Id m);
+    Id SumSerially(Id m);
+    // Runs code with the variables of each column, and where its sum is.
+    void ForColumns(const std::function<void(Id)>& body);
 
-    Emitter& e_;
-    spirv::ModuleBuilder& b_;
     const Attention& attention_;
     Expr m_;
     uint32_t n_, depth_;
@@ -180,15 +182,14 @@ class AttentionEmitter {
 };
 
 template <typename Body>
-void AttentionEmitter::ForEach(uint32_t rows, uint32_t columns, const Body& body) {
-    const uint32_t invocations = e_.target_.subgroup_size;
-    const Id end = e_.U(rows * columns);
-    b_.For(e_.U(0), end, e_.U(invocations), {}, [&](Id base, std::span<const Id>) -> Ids {
-        const Id index = b_.Add(base, e_.lane_);
+void AttentionMapping::ForEach(uint32_t rows, uint32_t columns, const Body& body) {
+    const uint32_t invocations = target_.subgroup_size;
+    const Id end = U(rows * columns);
+    b_.For(U(0), end, U(invocations), {}, [&](Id base, std::span<const Id>) -> Ids {
+        const Id index = b_.Add(base, grid_.lane());
         const auto point = [&] {
-            e_.OpenScope();
-            body(b_.UDiv(index, e_.U(columns)), b_.UMod(index, e_.U(columns)));
-            e_.CloseScope();
+            const ValueScope scope(point_);
+            body(b_.UDiv(index, U(columns)), b_.UMod(index, U(columns)));
         };
         b_.If(rows * columns % invocations == 0 ? b_.True() : b_.ULess(index, end), point);
         return {};

@@ -1,14 +1,8 @@
-// Reductions over sliding windows of tensors whose channels come last.
-//
-// Neighbouring invocations take neighbouring channels. Each computes a column of points along one
-// of the window's axes: it loads an element once for all points whose windows cover it, and what
-// depends on the window's place alone, such as a weight, once for all points. Where the windows of
-// a column are inside of the image nothing is checked.
+// Reductions over sliding windows of tensors whose channels come last (emit_columns.h).
+#include "compiler/graph/loop/emit_columns.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "compiler/graph/loop/emitter.h"
-#include "compiler/graph/loop/window.h"
 
 namespace fornax::graph::loop {
 
@@ -21,23 +15,21 @@ constexpr int64_t kMostScalars = 600;    // of all points in a row of the window
 constexpr int64_t kUnknownExtent = 960;  // stands for an extent that is known at run time only
 constexpr int64_t kMostOutside = 32;     // points on each side whose windows are partly outside
 
-}  // namespace
-
-class ColumnEmitter {
+class ColumnMapping : MappingPart {
   public:
-    ColumnEmitter(Emitter& emitter, const Window& window)
-        : e_(emitter),
-          b_(emitter.b_),
+    ColumnMapping(KernelParts& parts, const Window& window)
+        : MappingPart(parts),
           window_(window),
           x_(window.axes.back()),
           y_(window.axes.size() > 1 ? &window.axes.front() : nullptr),
-          reduce_(std::get<Reduce>(emitter.kernel_[window.main].value)) {}
+          reduce_(std::get<Reduce>(kernel_[window.main].value)) {}
 
     // False if the code would be too long.
     bool ChoosePoints() {
-        const std::vector<bool> needed = loop::Needed(e_.kernel_, {&reduce_.body, 1}, {});
+        const std::vector<bool> needed = loop::Needed(kernel_, {&reduce_.body, 1}, {});
         for (size_t i = 0; i < needed.size(); ++i) {
-            scalars_ += needed[i] && (e_.scope_.free[i] & Bit(*x_.offset)) != 0 ? 1 : 0;
+            place_scalars_ +=
+                needed[i] && (scope_.free[i] & scope_.VariablesOf(*x_.offset)) != 0 ? 1 : 0;
         }
         const int64_t extent = x_.point.extent.constant().value_or(kUnknownExtent);
         double best = INFINITY;
@@ -46,7 +38,7 @@ class ColumnEmitter {
             const int64_t columns = (extent + points - 1) / points;
             const int64_t loads = x_.stride * (points - 1) + 2 * x_.width;
             const auto cost = static_cast<double>(columns * (2 * loads + points * x_.width + 10));
-            if (points * x_.width * scalars_ <= kMostScalars && cost < best) {
+            if (points * x_.width * place_scalars_ <= kMostScalars && cost < best) {
                 best = cost;
                 points_ = points;
             }
@@ -59,15 +51,14 @@ class ColumnEmitter {
         if (y_ != nullptr) {
             outer.push_back(y_->point);
         }
-        e_.local_size_ = LocalSizeFor(window_.lanes->extent);
-        e_.group_ = {e_.local_size_, 1, 1};
-        const Expr columns = CeilDiv(x_.point.extent, points_).Simplify(e_.domain_);
-        const Expr chunks = CeilDiv(window_.lanes->extent, e_.local_size_).Simplify(e_.domain_);
-        const Id workgroup = e_.WorkgroupIndex(PointsOf(outer) * columns * chunks);
-        e_.lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
-        b_.If(e_.in_grid_ == 0 ? b_.True() : e_.in_grid_, [&] {
-            e_.OpenScope();
-            const Id chunk_count = e_.EmitExpr(chunks), column_count = e_.EmitExpr(columns);
+        grid_.SetLocalSize(LocalSizeFor(window_.lanes->extent));
+        const Expr columns = CeilDiv(x_.point.extent, points_).Simplify(domain_);
+        const Expr chunks = CeilDiv(window_.lanes->extent, grid_.local_size()).Simplify(domain_);
+        const Id workgroup = grid_.WorkgroupIndex(PointsOf(outer) * columns * chunks);
+        grid_.LoadLane();
+        b_.If(grid_.inside(), [&] {
+            const ValueScope scope(point_);
+            const Id chunk_count = index_.Emit(chunks), column_count = index_.Emit(columns);
             const Id chunk = b_.UMod(workgroup, chunk_count);
             const Id rest = b_.UDiv(workgroup, chunk_count);
             only_ = columns == Expr(1);
@@ -75,56 +66,47 @@ class ColumnEmitter {
                            : b_.Mul(b_.UMod(rest, column_count),
                                     b_.Uint(static_cast<uint32_t>(points_)));
             if (!outer.empty()) {
-                e_.BindFromIndex(outer, b_.UDiv(rest, column_count));
+                index_.BindFromIndex(outer, b_.UDiv(rest, column_count));
             }
-            for (const Loop& loop : outer) {
-                e_.bound_variables_ |= Bit(loop);
-            }
+            point_.AddVariables(scope_.VariablesOf(outer));
             const Loop& lanes = *window_.lanes;
-            const Id lane = b_.Add(b_.Mul(chunk, b_.Uint(e_.local_size_)), e_.lane_);
-            b_.If(e_.EmitBelow(lane, lanes.extent, e_.local_size_), [&] {
-                e_.OpenScope();
-                e_.Bind(lanes.variable, lanes.extent, lane);
-                e_.bound_variables_ |= Bit(lanes);
+            const Id lane = b_.Add(b_.Mul(chunk, b_.Uint(grid_.local_size())), grid_.lane());
+            b_.If(grid_.IsBelow(lane, lanes.extent, grid_.local_size()), [&] {
+                const ValueScope scope(point_);
+                index_.Bind(lanes.variable, lanes.extent, lane);
+                point_.AddVariables(scope_.VariablesOf(lanes));
                 EmitVersions();
-                e_.CloseScope();
             });
-            e_.CloseScope();
         });
     }
 
   private:
-    VariableSet Bit(const Loop& loop) const {
-        return VariableSet{1} << *e_.scope_.Find(loop.variable);
-    }
-
     // --- Where windows are inside
 
     // Whether no access and no check of the reduction fails for the axis at a point in the range.
     bool IsInside(const WindowAxis& axis, Range range) {
-        const Range saved = e_.domain_.ranges.at(axis.point.variable);
-        e_.domain_.ranges[axis.point.variable] = range;
+        RangeScope points(domain_, axis.point.variable);
+        points.Set(range);
         bool inside = true;
         const auto check = [&](const Expr& index, const Expr& extent) {
             if (index.Uses(axis.point.variable)) {
-                inside = inside && e_.Proven(index.Simplify(e_.domain_), extent);
+                inside = inside && nests_.Proven(index.Simplify(domain_), extent);
             }
         };
-        const std::vector<bool> needed = loop::Needed(e_.kernel_, {&reduce_.body, 1}, {});
+        const std::vector<bool> needed = loop::Needed(kernel_, {&reduce_.body, 1}, {});
         for (size_t i = 0; i < needed.size(); ++i) {
-            const ScalarNode& node = e_.kernel_.scalars[i];
+            const ScalarNode& node = kernel_.scalars[i];
             if (!needed[i]) {
                 continue;
             }
             if (const auto* load = std::get_if<Load>(&node.value)) {
                 for (size_t d = 0; d < load->index.size(); ++d) {
-                    check(load->index[d], e_.kernel_[load->buffer].type.shape[d]);
+                    check(load->index[d], kernel_[load->buffer].type.shape[d]);
                 }
             } else if (const auto* in_range = std::get_if<InRange>(&node.value)) {
                 check(in_range->value, in_range->extent);
             }
         }
-        e_.domain_.ranges[axis.point.variable] = saved;
         return inside;
     }
 
@@ -177,7 +159,7 @@ class ColumnEmitter {
             }
         }
         if (y) {
-            const Id value = e_.bound_.at(y_->point.variable).value;
+            const Id value = point_.ValueOf(y_->point.variable);
             at_least(value, y->low);
             at_most(value, y->high, y_->point);
         }
@@ -196,64 +178,56 @@ class ColumnEmitter {
     // --- A column
 
     void EmitColumn(const std::optional<Range>& x, const std::optional<Range>& y) {
-        const Domain domain = e_.domain_;
-        const VariableSet bound = e_.bound_variables_;
+        const DomainScope domain(domain_);
+        const BoundVariables bound(point_);
         x_range_ = x;
         if (y) {
-            e_.domain_.ranges[y_->point.variable] = *y;
+            domain_.ranges[y_->point.variable] = *y;
         }
-        e_.OpenScope();
-        e_.staged_ = window_.staged;
-        const Ids sums = Sums();
-        e_.staged_.clear();
+        const ValueScope scope(point_);
+        Ids sums;
+        {
+            const StagedScope staged(scalars_, window_.staged);
+            sums = Sums();
+        }
         EmitResults(sums);
-        e_.CloseScope();
-        e_.bound_variables_ = bound;
-        e_.domain_ = domain;
     }
 
     // The last points of a column may lie behind `extent`.
     void AtPoint(int64_t point, const Expr& extent, const std::function<void()>& code) {
-        e_.OpenScope();
+        const ValueScope scope(point_);
         const Symbol& variable = x_.point.variable;
-        e_.Bind(variable, extent, b_.Add(first_, b_.Uint(static_cast<uint32_t>(point))));
+        index_.Bind(variable, extent, b_.Add(first_, b_.Uint(static_cast<uint32_t>(point))));
         if (only_) {
-            e_.domain_.ranges[variable] = {point, point};
+            domain_.ranges[variable] = {point, point};
         } else if (x_range_) {
-            e_.domain_.ranges[variable] = *x_range_;
+            domain_.ranges[variable] = *x_range_;
         }
-        const VariableSet bound = e_.bound_variables_;
-        e_.bound_variables_ |= Bit(x_.point);
+        const BoundVariables bound(point_, scope_.VariablesOf(x_.point));
         code();
-        e_.bound_variables_ = bound;
-        e_.Unbind(variable);
-        e_.CloseScope();
+        index_.Unbind(variable);
     }
 
     Ids Sums() {
-        const ElementType type = e_.kernel_[window_.main].type;
+        const ElementType type = kernel_[window_.main].type;
         const Ids initial(static_cast<size_t>(points_),
-                          e_.ConstantOf(type, NeutralElement(reduce_.combine, type)));
+                          ConstantOf(type, NeutralElement(reduce_.combine, type)));
         std::vector<Loop> rows;
-        int64_t places = x_.width * points_ * scalars_;
-        VariableSet variables = 0;
+        int64_t places = x_.width * points_ * place_scalars_;
         for (const Loop& loop : reduce_.loops) {
             if (loop.variable != x_.offset->variable) {
                 rows.push_back(loop);
                 places *= *loop.extent.constant();
-                variables |= Bit(loop);
             }
         }
-        e_.Hoist(e_.Needed({&reduce_.body, 1}));
-        const VariableSet bound = e_.bound_variables_;
-        e_.bound_variables_ |= variables;
-        const Emitter::PointBody row = [&](std::span<const Id> carried) { return Row(carried); };
-        Ids sums = places <= kMostUnrolled ? e_.Unrolled(rows, initial, row)
-                                           : e_.ForNest({rows, variables}, 0, initial, row);
-        e_.bound_variables_ = bound;
+        scalars_.Hoist(scalars_.Needed({&reduce_.body, 1}));
+        const BoundVariables bound(point_, scope_.VariablesOf(rows));
+        const LoopCode::PointBody row = [&](std::span<const Id> carried) { return Row(carried); };
+        Ids sums = places <= kMostUnrolled ? loops_.Unrolled(rows, initial, row)
+                                           : loops_.ForNest(rows, initial, row);
         if (!IsFloat(type)) {
             for (Id& sum : sums) {
-                sum = e_.Wrap(type, sum);
+                sum = Wrap(type, sum);
             }
         }
         return sums;
@@ -261,42 +235,38 @@ class ColumnEmitter {
 
     // One row of the window at all points.
     Ids Row(std::span<const Id> carried) {
-        const ElementType type = e_.kernel_[window_.main].type;
-        const std::vector<bool> needed = e_.Needed({&reduce_.body, 1});
+        const ElementType type = kernel_[window_.main].type;
+        const std::vector<bool> needed = scalars_.Needed({&reduce_.body, 1});
         elements_.clear();
         Ids sums(carried.begin(), carried.end());
-        const Symbol& offset = x_.offset->variable;
-        const Range saved = e_.domain_.ranges.at(offset);
-        const VariableSet bound = e_.bound_variables_;
-        e_.Hoist(needed);
-        e_.bound_variables_ |= Bit(*x_.offset);
+        RangeScope range(domain_, x_.offset->variable);
+        const BoundVariables bound(point_);
+        scalars_.Hoist(needed);
+        point_.AddVariables(scope_.VariablesOf(*x_.offset));
         for (int64_t place = 0; place < x_.width; ++place) {
-            e_.domain_.ranges[offset] = {place, place};
-            e_.OpenScope();
+            range.Set({place, place});
+            const ValueScope scope(point_);
             // Elements are not to be hoisted: they have the point's variable.
-            e_.Hoist(needed);
+            scalars_.Hoist(needed);
             for (int64_t point = 0; point < points_; ++point) {
                 AtPoint(point, x_.point.extent + (points_ - 1), [&] {
                     for (size_t i = 0; i < window_.staged.size(); ++i) {
                         const Id element = Element(i, x_.stride * point + place);
-                        e_.scopes_.back()[window_.staged[i].value()] = element;
+                        point_.Replace(window_.staged[i], element);
                     }
                     Id& sum = sums[static_cast<size_t>(point)];
-                    sum = e_.functions_.CombineValues(reduce_.combine, type, sum,
-                                                      e_.Value(reduce_.body));
+                    sum = functions_.CombineValues(reduce_.combine, type, sum,
+                                                   scalars_.Value(reduce_.body));
                 });
             }
-            e_.CloseScope();
         }
-        e_.domain_.ranges[offset] = saved;
-        e_.bound_variables_ = bound;
         return sums;
     }
 
     Id Element(size_t staged, int64_t place) {
         Id& element = elements_[{staged, place}];
         if (element == 0) {
-            element = e_.Value(window_.staged[staged]);
+            element = scalars_.Value(window_.staged[staged]);
         }
         return element;
     }
@@ -307,24 +277,21 @@ class ColumnEmitter {
         for (int64_t point = 0; point < points_; ++point) {
             const Id x = b_.Add(first_, b_.Uint(static_cast<uint32_t>(point)));
             const Id exists =
-                whole ? b_.True() : b_.ULess(x, e_.EmitExpr(e_.Simplified(x_.point.extent)));
+                whole ? b_.True() : b_.ULess(x, index_.EmitSimplified(x_.point.extent));
             b_.If(exists, [&] {
                 AtPoint(point, x_.point.extent, [&] {
-                    e_.scopes_.back().emplace(window_.main.value(),
-                                              sums[static_cast<size_t>(point)]);
-                    e_.EmitStores(e_.AllStores());
+                    point_.Add(window_.main, sums[static_cast<size_t>(point)]);
+                    stores_.Emit(StoresOf(kernel_));
                 });
             });
         }
     }
 
-    Emitter& e_;
-    spirv::ModuleBuilder& b_;
     const Window& window_;
     const WindowAxis& x_;  // along which columns are
     const WindowAxis* y_;
     const Reduce& reduce_;
-    int64_t scalars_ = 0;           // at each place of the window
+    int64_t place_scalars_ = 0;     // at each place of the window
     int64_t points_ = 1;            // of a column
     bool only_ = false;             // there is one column
     Id first_ = 0;                  // the column's first point
@@ -333,16 +300,18 @@ class ColumnEmitter {
     std::map<std::pair<size_t, int64_t>, Id> elements_;
 };
 
-bool Emitter::EmitColumns(const Window& window) {
+}  // namespace
+
+bool EmitColumns(KernelParts& parts, const Window& window) {
     if (window.lanes->extent.constant().value_or(kLeastLanes) < kLeastLanes ||
         !window.axes.back().offset) {
         return false;
     }
-    ColumnEmitter emitter(*this, window);
-    if (!emitter.ChoosePoints()) {
+    ColumnMapping mapping(parts, window);
+    if (!mapping.ChoosePoints()) {
         return false;
     }
-    emitter.Run();
+    mapping.Run();
     return true;
 }
 

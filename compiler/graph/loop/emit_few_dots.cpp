@@ -1,15 +1,8 @@
-// Sums of products of few rows, of a matrix whose columns lie along k.
-//
-// Such a product is bound by reading b once. A workgroup computes one or two columns for all rows:
-// its invocations take neighbouring ks, and the next workgroup goes on where it ends, so that b is
-// read in order. Each element of b is used for several rows while it is in a register, and each of
-// a for the columns: a few long rows do not fit into the first cache. What the invocations have is
-// added up at the end.
+// Sums of products of few rows, of a matrix whose columns lie along k (emit_few_dots.h).
+#include "compiler/graph/loop/emit_few_dots.h"
+
 #include <algorithm>
 #include <array>
-
-#include "compiler/graph/loop/emitter.h"
-#include "compiler/graph/loop/few_dots.h"
 
 namespace fornax::graph::loop {
 
@@ -31,93 +24,102 @@ uint32_t ColumnsAtOnce(uint32_t rows, const Expr& columns) {
     return rows >= kLeastRowsOfTwoColumns && constant && *constant % 2 == 0 ? 2 : 1;
 }
 
+class FewDotsMapping : MappingPart {
+  public:
+    FewDotsMapping(KernelParts& parts, const Product& product);
+    void Emit();
+
+  private:
+    // Runs code with the variables of one row, or of one of the workgroup's columns.
+    void AtRow(uint32_t row, const std::function<void()>& code);
+    void AtColumn(uint32_t column, const std::function<void()>& code);
+    void At(std::span<const Loop> loops, Id index, const std::function<void()>& code);
+    Ids Sums(uint32_t first_row, uint32_t end_row);
+
+    const Product& product_;
+    uint32_t rows_ = 1;
+    uint32_t columns_ = 1;  // of a workgroup, side by side
+    Id tile_ = 0;           // its number among those of columns
+};
+
 }  // namespace
 
-void Emitter::EmitFewDots(const Product& product) {
-    const auto rows = static_cast<uint32_t>(*PointsOf(product.m).constant());
-    const Expr all_columns = PointsOf(product.n);
-    const uint32_t columns = ColumnsAtOnce(rows, all_columns);
-    const uint32_t groups = (rows * columns + kMostSums - 1) / kMostSums;
-    const uint32_t rows_of_group = (rows + groups - 1) / groups;
-    local_size_ = target_.subgroup_size;
-    group_ = {local_size_, 1, 1};
-    const Expr tiles = FloorDiv(all_columns, columns).Simplify(domain_);
-    const Id workgroup = WorkgroupIndex(PointsOf(product.batch) * tiles);
-    lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
-    const auto at = [&](const std::vector<Loop>& loops, Id index,
-                        const std::function<void()>& code) {
-        OpenScope();
-        BindFromIndex(loops, index);
-        code();
-        for (const Loop& loop : loops) {
-            Unbind(loop.variable);
+FewDotsMapping::FewDotsMapping(KernelParts& parts, const Product& product)
+    : MappingPart(parts),
+      product_(product),
+      rows_(static_cast<uint32_t>(*PointsOf(product.m).constant())),
+      columns_(ColumnsAtOnce(rows_, PointsOf(product.n))) {}
+
+void FewDotsMapping::Emit() {
+    const uint32_t groups = (rows_ * columns_ + kMostSums - 1) / kMostSums;
+    const uint32_t rows_of_group = (rows_ + groups - 1) / groups;
+    grid_.SetLocalSize(target_.subgroup_size);
+    const Expr tiles = FloorDiv(PointsOf(product_.n), columns_).Simplify(domain_);
+    const Id workgroup = grid_.WorkgroupIndex(PointsOf(product_.batch) * tiles);
+    grid_.LoadLane();
+    b_.If(grid_.inside(), [&] {
+        const ValueScope scope(point_);
+        const Id count = index_.EmitSimplified(tiles);
+        index_.BindFromIndex(product_.batch, b_.UDiv(workgroup, count));
+        point_.AddVariables(scope_.VariablesOf(product_.batch));
+        tile_ = b_.UMod(workgroup, count);
+        if (columns_ == 1) {
+            index_.BindFromIndex(product_.n, tile_);
+            point_.AddVariables(scope_.VariablesOf(product_.n));
         }
-        CloseScope();
-    };
-    const auto bound = [&](const std::vector<Loop>& loops) {
-        for (const Loop& loop : loops) {
-            bound_variables_ |= VariableSet{1} << *scope_.Find(loop.variable);
-        }
-    };
-    b_.If(in_grid_ == 0 ? b_.True() : in_grid_, [&] {
-        OpenScope();
-        const Id count = EmitExpr(Simplified(tiles));
-        BindFromIndex(product.batch, b_.UDiv(workgroup, count));
-        bound(product.batch);
-        const Id tile = b_.UMod(workgroup, count);
-        if (columns == 1) {
-            BindFromIndex(product.n, tile);
-            bound(product.n);
-        }
-        const AtRow at_column = [&](uint32_t column, const std::function<void()>& code) {
-            if (columns == 1) {
-                code();
-            } else {
-                at(product.n, b_.Add(b_.Mul(tile, U(columns)), U(column)), code);
-            }
-        };
-        const AtRow at_row = [&](uint32_t row, const std::function<void()>& code) {
-            at(product.m, U(row), code);
-        };
-        for (uint32_t first = 0; first < rows; first += rows_of_group) {
-            const uint32_t end = std::min(first + rows_of_group, rows);
-            const Ids results = FewDotsSums(product, {first, end}, columns, at_row, at_column);
-            b_.If(Test(Op::OpIEqual, lane_, U(0)), [&] {
+        for (uint32_t first = 0; first < rows_; first += rows_of_group) {
+            const Ids results = Sums(first, std::min(first + rows_of_group, rows_));
+            b_.If(Test(Op::OpIEqual, grid_.lane(), U(0)), [&] {
                 for (size_t i = 0; i < results.size(); ++i) {
-                    at_row(first + static_cast<uint32_t>(i) / columns, [&] {
-                        at_column(static_cast<uint32_t>(i) % columns, [&] {
-                            scopes_.back().emplace(product.sum.value(), results[i]);
-                            EmitStores(AllStores());
+                    AtRow(first + static_cast<uint32_t>(i) / columns_, [&] {
+                        AtColumn(static_cast<uint32_t>(i) % columns_, [&] {
+                            point_.Add(product_.sum, results[i]);
+                            stores_.Emit(StoresOf(kernel_));
                         });
                     });
                 }
             });
         }
-        CloseScope();
     });
 }
 
-// The sums of rows [first, end) with each of the columns, a row after the other.
-Ids Emitter::FewDotsSums(const Product& product,
-                         std::pair<uint32_t, uint32_t> rows,
-                         uint32_t columns,
-                         const AtRow& at_row,
-                         const AtRow& at_column) {
-    const size_t each = (rows.second - rows.first) * size_t{columns};
-    const size_t ways =
-        WaysOf({&product.k.back(), 1}) == 1 || each > kLeastSums / 2 ? 1 : kLeastSums / each;
-    const std::array bodies = {product.a, product.b};
+void FewDotsMapping::At(std::span<const Loop> loops, Id index, const std::function<void()>& code) {
+    const ValueScope scope(point_);
+    index_.BindFromIndex(loops, index);
+    code();
+    index_.Unbind(loops);
+}
+
+void FewDotsMapping::AtRow(uint32_t row, const std::function<void()>& code) {
+    At(product_.m, U(row), code);
+}
+
+void FewDotsMapping::AtColumn(uint32_t column, const std::function<void()>& code) {
+    if (columns_ == 1) {
+        code();
+    } else {
+        At(product_.n, b_.Add(b_.Mul(tile_, U(columns_)), U(column)), code);
+    }
+}
+
+// The sums of rows [first_row, end_row) with each of the columns, a row after the other.
+Ids FewDotsMapping::Sums(uint32_t first_row, uint32_t end_row) {
+    const size_t each = (end_row - first_row) * size_t{columns_};
+    const size_t ways = loops_.WaysOf({&product_.k.back(), 1}) == 1 || each > kLeastSums / 2
+                            ? 1
+                            : kLeastSums / each;
+    const std::array bodies = {product_.a, product_.b};
     const Ids initial(ways * each, F(0));
-    const Ids sums = Reduction(
-        product.k, bodies, initial, true,
+    const Ids sums = reductions_.Reduction(
+        product_.k, bodies, initial, true,
         [&](std::span<const Id> carried) {
             Ids b, next;
-            for (uint32_t column = 0; column < columns; ++column) {
-                at_column(column, [&] { b.push_back(Value(product.b)); });
+            for (uint32_t column = 0; column < columns_; ++column) {
+                AtColumn(column, [&] { b.push_back(scalars_.Value(product_.b)); });
             }
-            for (uint32_t row = rows.first; row < rows.second; ++row) {
-                at_row(row, [&] {
-                    const Id a = Value(product.a);
+            for (uint32_t row = first_row; row < end_row; ++row) {
+                AtRow(row, [&] {
+                    const Id a = scalars_.Value(product_.a);
                     for (const Id element : b) {
                         next.push_back(Fma(a, element, carried[next.size()]));
                     }
@@ -132,9 +134,13 @@ Ids Emitter::FewDotsSums(const Product& product,
         for (size_t way = 1; way < ways; ++way) {
             sum = b_.Op(Op::OpFAdd, b_.F32(), {sum, sums[way * each + i]});
         }
-        results.push_back(AcrossInvocations(Combine::kSum, ElementType::kF32, sum));
+        results.push_back(workgroup_.Combined(Combine::kSum, ElementType::kF32, sum));
     }
     return results;
+}
+
+void EmitFewDots(KernelParts& parts, const Product& product) {
+    FewDotsMapping(parts, product).Emit();
 }
 
 }  // namespace fornax::graph::loop

@@ -1,10 +1,5 @@
-// Sums of products of few rows: matrix times vector, and times a handful of vectors.
-//
-// Such a product is bound by reading b once. An invocation computes one column with an accumulator
-// for each row: invocations side by side read neighbouring columns, and each element of b is used
-// for all rows while it is in a register.
-#include "compiler/graph/loop/emitter.h"
-#include "compiler/graph/loop/few_rows.h"
+// Sums of products of few rows (emit_few_rows.h).
+#include "compiler/graph/loop/emit_few_rows.h"
 
 namespace fornax::graph::loop {
 
@@ -13,11 +8,27 @@ namespace {
 // Points of the innermost loops.
 constexpr int64_t kMostUnrolled = 32;
 
+class FewRowsMapping : MappingPart {
+  public:
+    FewRowsMapping(KernelParts& parts, const Product& product)
+        : MappingPart(parts), product_(product) {}
+    void Emit();
+
+  private:
+    // Runs code with the variables of one row.
+    void AtRow(uint32_t row, const std::function<void()>& code);
+    void EmitColumn(Id column);
+    Ids Sums(const Ids& initial);
+    size_t UnrolledFrom(std::span<const Loop> loops) const;
+
+    const Product& product_;
+};
+
 }  // namespace
 
 // The innermost loops are written out: what weights of few bits have in common there, words and
 // scales, is loaded once.
-size_t Emitter::UnrolledFrom(std::span<const Loop> loops) const {
+size_t FewRowsMapping::UnrolledFrom(std::span<const Loop> loops) const {
     size_t first = loops.size();
     int64_t points = 1;
     while (first > 0) {
@@ -31,20 +42,18 @@ size_t Emitter::UnrolledFrom(std::span<const Loop> loops) const {
     return first;
 }
 
-Ids Emitter::FewRowsSums(const Product& product, const Ids& initial, const AtRow& at_row) {
-    const ElementType type = kernel_[product.sum].type;
-    const size_t first_unrolled = UnrolledFrom(product.k);
-    const std::span<const Loop> all(product.k);
+// The sums of all rows, in the column that is bound.
+Ids FewRowsMapping::Sums(const Ids& initial) {
+    const ElementType type = kernel_[product_.sum].type;
+    const size_t first_unrolled = UnrolledFrom(product_.k);
+    const std::span<const Loop> all(product_.k);
     const std::span<const Loop> outer = all.first(first_unrolled);
     const std::span<const Loop> inner = all.subspan(first_unrolled);
     // A factor of b that is the same at all points that are written out, such as the scale of a
     // block, multiplies their sum.
-    VariableSet inside = 0;
-    for (const Loop& loop : inner) {
-        inside |= VariableSet{1} << *scope_.Find(loop.variable);
-    }
-    ScalarId term_of_b = product.b, factor;
-    const auto* map = std::get_if<Map>(&kernel_[product.b].value);
+    const VariableSet inside = scope_.VariablesOf(inner);
+    ScalarId term_of_b = product_.b, factor;
+    const auto* map = std::get_if<Map>(&kernel_[product_.b].value);
     if (map != nullptr && map->function == ScalarFunction::kMul && type == ElementType::kF32) {
         for (size_t i = 0; i < 2; ++i) {
             if ((scope_.free[map->arguments[i].value()] & inside) == 0 && inside != 0) {
@@ -55,120 +64,84 @@ Ids Emitter::FewRowsSums(const Product& product, const Ids& initial, const AtRow
     }
     const auto point = [&](std::span<const Id> carried) {
         Ids next;
-        const Id b = Value(term_of_b);
+        const Id b = scalars_.Value(term_of_b);
         for (uint32_t row = 0; row < carried.size(); ++row) {
-            at_row(row, [&] {
-                const Ids operands = {Value(product.a), b};
+            AtRow(row, [&] {
+                const Ids operands = {scalars_.Value(product_.a), b};
                 const Id term = functions_.Apply(ScalarFunction::kMul, type, operands);
                 next.push_back(functions_.CombineValues(Combine::kSum, type, carried[row], term));
             });
         }
         return next;
     };
-    const std::vector<bool> needed = Needed(std::vector{product.a, product.b});
+    const std::vector<bool> needed = scalars_.Needed(std::vector{product_.a, product_.b});
     const auto unrolled = [&](std::span<const Id> carried) {
-        Hoist(needed);
-        const VariableSet saved = bound_variables_;
-        bound_variables_ |= inside;
+        scalars_.Hoist(needed);
         const Ids zeros(carried.size(), F(0));
-        Ids next = Unrolled(inner, factor.valid() ? std::span<const Id>(zeros) : carried, point);
-        bound_variables_ = saved;
+        Ids next;
+        {
+            const BoundVariables bound(point_, inside);
+            next = loops_.Unrolled(inner, factor.valid() ? std::span<const Id>(zeros) : carried,
+                                   point);
+        }
         for (size_t row = 0; factor.valid() && row < next.size(); ++row) {
-            next[row] = b_.Op(spv::Op::OpFAdd, b_.F32(),
-                              {carried[row], Binary(spv::Op::OpFMul, next[row], Value(factor))});
+            next[row] =
+                b_.Op(spv::Op::OpFAdd, b_.F32(),
+                      {carried[row], Binary(spv::Op::OpFMul, next[row], scalars_.Value(factor))});
         }
         return next;
     };
     if (outer.empty()) {
         return unrolled(initial);
     }
-    const size_t merges = merges_.size();
-    std::vector<bool> varying = needed;
-    VariableSet variables = 0;
-    for (const Loop& loop : outer) {
-        variables |= VariableSet{1} << *scope_.Find(loop.variable);
-    }
-    for (size_t i = 0; i < varying.size(); ++i) {
-        varying[i] = varying[i] && (scope_.free[i] & variables) != 0;
-    }
-    const Nest nest = Collapse(outer, UsesIn(varying, {}));
-    Hoist(needed);
-    const VariableSet saved = bound_variables_;
-    bound_variables_ |= variables;
-    Ids result = ForNest(nest, 0, initial, unrolled);
-    bound_variables_ = saved;
-    merges_.erase(merges_.begin() + static_cast<std::ptrdiff_t>(merges), merges_.end());
-    return result;
+    const MergeScope merges(nests_);
+    const VariableSet variables = scope_.VariablesOf(outer);
+    const std::vector<bool> varying = scope_.VaryingWith(variables, needed);
+    const Nest nest = nests_.Collapse(outer, nests_.UsesIn(varying, {}));
+    scalars_.Hoist(needed);
+    const BoundVariables bound(point_, variables);
+    return loops_.ForNest(nest.loops, initial, unrolled);
 }
 
-void Emitter::EmitFewRows(const Product& product) {
-    const ElementType type = kernel_[product.sum].type;
-    const auto rows = static_cast<uint32_t>(*PointsOf(product.m).constant());
-    std::vector<const Store*> stores;
-    for (const Store& store : kernel_.stores) {
-        stores.push_back(&store);
+void FewRowsMapping::AtRow(uint32_t row, const std::function<void()>& code) {
+    const ValueScope scope(point_);
+    index_.BindFromIndex(product_.m, U(row));
+    code();
+    index_.Unbind(product_.m);
+}
+
+void FewRowsMapping::EmitColumn(Id column) {
+    const ElementType type = kernel_[product_.sum].type;
+    const auto rows = static_cast<uint32_t>(*PointsOf(product_.m).constant());
+    const ValueScope scope(point_);
+    index_.BindFromIndex(product_.n, column);
+    const Ids sums = Sums(Ids(rows, ConstantOf(type, NeutralElement(Combine::kSum, type))));
+    for (uint32_t row = 0; row < rows; ++row) {
+        AtRow(row, [&] {
+            point_.Add(product_.sum, IsFloat(type) ? sums[row] : Wrap(type, sums[row]));
+            stores_.Emit(StoresOf(kernel_));
+        });
     }
-    local_size_ = target_.subgroup_size;
-    group_ = {local_size_, 1, 1};
-    const Expr columns = PointsOf(product.n);
-    const Expr chunks = CeilDiv(columns, local_size_).Simplify(domain_);
-    const Id workgroup = WorkgroupIndex(PointsOf(product.batch) * chunks);
-    lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
-    const AtRow at_row = [&](uint32_t row, const std::function<void()>& code) {
-        OpenScope();
-        BindFromIndex(product.m, U(row));
-        code();
-        for (const Loop& loop : product.m) {
-            Unbind(loop.variable);
-        }
-        CloseScope();
-    };
-    const auto sums = [&] {
-        const Ids initial(rows, ConstantOf(type, NeutralElement(Combine::kSum, type)));
-        return FewRowsSums(product, initial, at_row);
-    };
-    const auto emit_columns = [&](Id column) {
-        OpenScope();
-        BindFromIndex(product.n, column);
-        const Ids results = sums();
-        for (uint32_t row = 0; row < rows; ++row) {
-            at_row(row, [&] {
-                const Id sum = IsFloat(type) ? results[row] : Wrap(type, results[row]);
-                scopes_.back().emplace(product.sum.value(), sum);
-                EmitStores(stores);
-            });
-        }
-        CloseScope();
-    };
-    b_.If(in_grid_ == 0 ? b_.True() : in_grid_, [&] {
-        OpenScope();
-        const Id count = EmitExpr(chunks);
-        BindFromIndex(product.batch, b_.UDiv(workgroup, count));
-        for (const std::vector<Loop>* loops : {&product.batch, &product.n}) {
-            for (const Loop& loop : *loops) {
-                bound_variables_ |= VariableSet{1} << *scope_.Find(loop.variable);
-            }
-        }
-        const Id first = b_.Mul(b_.UMod(workgroup, count), U(local_size_));
-        const Id column = b_.Add(first, lane_);
-        const Id end = EmitExpr(Simplified(columns));
-        // The condition of the last columns would be one of every load.
-        const std::optional<int64_t> constant = columns.constant();
-        const Id whole = constant && *constant % local_size_ == 0
-                             ? b_.True()
-                             : b_.Not(b_.ULess(end, b_.Add(first, U(local_size_))));
-        b_.If(
-            whole,
-            [&] {
-                emit_columns(column);
-                return Ids();
-            },
-            [&] {
-                b_.If(b_.ULess(column, end), [&] { emit_columns(column); });
-                return Ids();
-            });
-        CloseScope();
+}
+
+void FewRowsMapping::Emit() {
+    grid_.SetLocalSize(target_.subgroup_size);
+    const Expr columns = PointsOf(product_.n);
+    const Expr chunks = CeilDiv(columns, grid_.local_size()).Simplify(domain_);
+    const Id workgroup = grid_.WorkgroupIndex(PointsOf(product_.batch) * chunks);
+    grid_.LoadLane();
+    b_.If(grid_.inside(), [&] {
+        const ValueScope scope(point_);
+        const Id count = index_.Emit(chunks);
+        index_.BindFromIndex(product_.batch, b_.UDiv(workgroup, count));
+        point_.AddVariables(scope_.VariablesOf(product_.batch) | scope_.VariablesOf(product_.n));
+        const Id first = b_.Mul(b_.UMod(workgroup, count), U(grid_.local_size()));
+        grid_.AtLanePoint(first, columns, [&](Id column) { EmitColumn(column); });
     });
+}
+
+void EmitFewRows(KernelParts& parts, const Product& product) {
+    FewRowsMapping(parts, product).Emit();
 }
 
 }  // namespace fornax::graph::loop

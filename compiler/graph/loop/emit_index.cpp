@@ -1,163 +1,13 @@
-// Expressions as integer arithmetic, and which loops can be one.
-//
-// Offsets are u32 and computed modulo 2^32, which is exact for what is inside of a buffer; only
-// dividends and what is compared must not wrap. Terms are added up from the outermost loop's
-// variables to the innermost one's, so that what a loop does not change is computed before it.
+// Index expressions as integer arithmetic (emit_index.h).
+#include "compiler/graph/loop/emit_index.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "compiler/graph/loop/emitter.h"
-
 namespace fornax::graph::loop {
 
 using spv::Op;
-
-bool Emitter::UsesScalar(const Expr& expr) const {
-    const std::vector<Symbol> symbols = expr.Symbols();
-    return std::any_of(symbols.begin(), symbols.end(),
-                       [](const Symbol& symbol) { return ScalarOfSymbol(symbol).has_value(); });
-}
-
-bool Emitter::Proven(const Expr& index, const Expr& extent) const {
-    return domain_.IsNotNegative(index) && domain_.IsLess(index, extent);
-}
-
-bool Emitter::FitsI32(const Expr& expr) const {
-    const Range range = expr.Bounds(domain_.ranges);
-    return range.low >= INT32_MIN && range.high <= INT32_MAX;
-}
-
-Expr Emitter::Offset(BufferId buffer, const std::vector<Expr>& index) const {
-    const Shape& shape = kernel_[buffer].type.shape;
-    Expr offset, stride(1);
-    for (size_t axis = shape.rank(); axis-- > 0;) {
-        if (!UsesScalar(index[axis])) {
-            offset += index[axis] * stride;
-        }
-        stride *= shape[axis];
-    }
-    return offset;
-}
-
-// --- Collapsing ----------------------------------------------------------------------------------
-
-std::vector<Expr> Emitter::UsesIn(const std::vector<bool>& scalars, std::span<const Store> stores) {
-    std::vector<Expr> uses;
-    const auto access = [&](BufferId buffer, const std::vector<Expr>& index) {
-        uses.push_back(Simplified(Offset(buffer, index)));
-        for (size_t axis = 0; axis < index.size(); ++axis) {
-            const Expr simple = Simplified(index[axis]);
-            if (!Proven(simple, kernel_[buffer].type.shape[axis])) {
-                uses.push_back(simple);
-            }
-        }
-    };
-    for (size_t i = 0; i < kernel_.scalars.size(); ++i) {
-        const ScalarNode& node = kernel_.scalars[i];
-        if (!scalars[i]) {
-            continue;
-        }
-        if (const auto* load = std::get_if<Load>(&node.value)) {
-            access(load->buffer, load->index);
-            continue;
-        }
-        for (const Expr& expr : ExpressionsOf(node)) {
-            uses.push_back(Simplified(expr));
-        }
-    }
-    for (const Store& store : stores) {
-        access(store.buffer, store.index);
-    }
-    return uses;
-}
-
-Nest Emitter::Collapse(std::span<const Loop> loops, std::span<const Expr> users) {
-    Nest nest;
-    std::vector<Expr> uses(users.begin(), users.end());
-    for (size_t i = loops.size(); i-- > 0;) {
-        const Loop& outer = loops[i];
-        nest.variables |= VariableSet{1} << *scope_.Find(outer.variable);
-        if (outer.extent == Expr(1) && (i > 0 || !nest.loops.empty())) {
-            continue;  // its variable is 0, which simplifying knows
-        }
-        if (!nest.loops.empty()) {
-            const Loop inner = nest.loops.back();
-            const Symbol merged(fmt::format("$ m{}", merge_count_++));
-            const std::map<Symbol, Expr> substitution = {
-                {inner.variable, Expr(merged) - inner.extent * Expr(outer.variable)}};
-            std::vector<Expr> after;
-            for (const Expr& use : uses) {
-                after.push_back(use.Substitute(substitution));
-                if (after.back().Uses(outer.variable)) {
-                    break;
-                }
-            }
-            if (after.empty() || !after.back().Uses(outer.variable)) {
-                uses = std::move(after);
-                merges_.push_back({outer.variable, inner.variable, merged, inner.extent});
-                nest.loops.back() = {merged, outer.extent * inner.extent};
-                domain_.AddVariable(merged, nest.loops.back().extent);
-                continue;
-            }
-        }
-        nest.loops.push_back(outer);
-    }
-    std::reverse(nest.loops.begin(), nest.loops.end());
-    return nest;
-}
-
-Expr Emitter::UnmergedValue(const Symbol& symbol) const {
-    for (const Merge& merge : merges_) {
-        if (merge.inner == symbol) {
-            return Mod(UnmergedValue(merge.merged), merge.inner_extent);
-        }
-        if (merge.outer == symbol) {
-            return FloorDiv(UnmergedValue(merge.merged), merge.inner_extent);
-        }
-    }
-    return {symbol};
-}
-
-Expr Emitter::Simplified(const Expr& expr) const {
-    Expr result = expr.Simplify(domain_);
-    bool changed = false;
-    for (const Merge& merge : merges_) {
-        if (result.Uses(merge.inner)) {
-            result = result.Substitute(
-                {{merge.inner, Expr(merge.merged) - merge.inner_extent * Expr(merge.outer)}});
-            changed = true;
-        }
-    }
-    // What is left of an outer variable was not a use that Collapse() has seen.
-    for (const Merge& merge : merges_) {
-        if (result.Uses(merge.outer)) {
-            result = result.Substitute({{merge.outer, UnmergedValue(merge.outer)}});
-            changed = true;
-        }
-    }
-    return changed ? result.Simplify(domain_) : result;
-}
-
-// --- Arithmetic ----------------------------------------------------------------------------------
-
-void Emitter::Bind(const Symbol& symbol, const Expr& extent, Id value) {
-    domain_.AddVariable(symbol, extent);
-    bound_[symbol] = {value, scopes_.size()};
-}
-
-void Emitter::Unbind(const Symbol& symbol) {
-    bound_.erase(symbol);
-}
-
-size_t Emitter::DepthOf(const Expr& expr) const {
-    size_t depth = 0;
-    for (const Symbol& symbol : expr.Symbols()) {
-        const auto found = bound_.find(symbol);
-        depth = std::max(depth, found == bound_.end() ? scopes_.size() : found->second.depth);
-    }
-    return depth;
-}
 
 namespace {
 
@@ -174,12 +24,44 @@ Expr AtomExpr(const ExprAtom& atom) {
 
 }  // namespace
 
-std::vector<ExprTerm> Emitter::ByDepth(const Expr& expr) const {
+void IndexCode::Bind(const Symbol& symbol, const Expr& extent, Id value) {
+    domain_.AddVariable(symbol, extent);
+    point_.Bind(symbol, value);
+}
+
+void IndexCode::Unbind(std::span<const Loop> loops) {
+    for (const Loop& loop : loops) {
+        point_.Unbind(loop.variable);
+    }
+}
+
+Ids IndexCode::VariablesAt(std::span<const Loop> loops, Id index) {
+    Ids variables(loops.size());
+    for (size_t i = loops.size(); i-- > 0;) {
+        const Id extent = Emit(loops[i].extent);
+        variables[i] = i == 0 ? index : b_.UMod(index, extent);
+        index = i == 0 ? index : b_.UDiv(index, extent);
+    }
+    return variables;
+}
+
+void IndexCode::BindFromIndex(std::span<const Loop> loops, Id index) {
+    for (size_t i = loops.size(); i-- > 0;) {
+        const Id extent = Emit(loops[i].extent);
+        const Id value = i == 0 ? index : b_.UMod(index, extent);
+        index = i == 0 ? index : b_.UDiv(index, extent);
+        Bind(loops[i].variable, loops[i].extent, value);
+    }
+}
+
+// --- Arithmetic ----------------------------------------------------------------------------------
+
+std::vector<ExprTerm> IndexCode::ByDepth(const Expr& expr) const {
     std::map<size_t, std::vector<ExprTerm>> terms;
     for (const ExprTerm& term : expr.terms()) {
         size_t depth = 0;
         for (const AtomRef& atom : term.factors) {
-            depth = std::max(depth, DepthOf(AtomExpr(*atom)));
+            depth = std::max(depth, point_.DepthOf(AtomExpr(*atom)));
         }
         terms[depth].push_back(term);
     }
@@ -190,7 +72,7 @@ std::vector<ExprTerm> Emitter::ByDepth(const Expr& expr) const {
     return sorted;
 }
 
-Id Emitter::EmitExpr(const Expr& expr) {
+Id IndexCode::Emit(const Expr& expr) {
     Id sum = U(0);
     for (const ExprTerm& term : ByDepth(expr)) {
         Id product = 0;
@@ -208,7 +90,7 @@ Id Emitter::EmitExpr(const Expr& expr) {
 }
 
 // A bound of |expr| for all values of loop variables, in terms of the sizes.
-Expr Emitter::GreatestMagnitude(const Expr& expr) const {
+Expr IndexCode::GreatestMagnitude(const Expr& expr) const {
     const auto magnitude = [](int64_t value) {
         return value == INT64_MIN ? INT64_MAX : std::abs(value);
     };
@@ -245,7 +127,7 @@ Expr Emitter::GreatestMagnitude(const Expr& expr) const {
     return greatest;
 }
 
-void Emitter::CheckNarrow(const Expr& expr) {
+void IndexCode::CheckNarrow(const Expr& expr) {
     const Range range = expr.Bounds(domain_.ranges);
     const bool fits = range.low >= 0 ? range.high <= UINT32_MAX
                                      : range.low >= INT32_MIN && range.high <= INT32_MAX;
@@ -262,12 +144,19 @@ void Emitter::CheckNarrow(const Expr& expr) {
     limits_.push_back(greatest);
 }
 
-Id Emitter::EmitAtom(const ExprAtom& atom) {
+std::vector<Expr> IndexCode::Limits() const {
+    std::vector<Expr> limits = limits_;
+    std::sort(limits.begin(), limits.end(),
+              [](const Expr& a, const Expr& b) { return Expr::Compare(a, b) < 0; });
+    limits.erase(std::unique(limits.begin(), limits.end()), limits.end());
+    return limits;
+}
+
+Id IndexCode::EmitAtom(const ExprAtom& atom) {
     switch (atom.kind) {
         case AtomKind::kSymbol: {
-            const auto found = bound_.find(*atom.symbol);
-            if (found != bound_.end()) {
-                return found->second.value;
+            if (const Id value = point_.ValueOf(*atom.symbol); value != 0) {
+                return value;
             }
             return Reject(fmt::format("{} has no value here", atom.symbol->name()));
         }
@@ -278,25 +167,25 @@ Id Emitter::EmitAtom(const ExprAtom& atom) {
         case AtomKind::kMax: {
             CheckNarrow(atom.a);
             CheckNarrow(atom.b);
-            const Id a = EmitExpr(atom.a), b = EmitExpr(atom.b);
+            const Id a = Emit(atom.a), b = Emit(atom.b);
             const Id less = Test(Op::OpSLessThan, a, b);
             return atom.kind == AtomKind::kMin ? b_.Select(less, a, b) : b_.Select(less, b, a);
         }
         case AtomKind::kProduct:
             break;
     }
-    return b_.Mul(EmitExpr(atom.a), EmitExpr(atom.b));
+    return b_.Mul(Emit(atom.a), Emit(atom.b));
 }
 
 // A divisor that is 0 gives any value: no point that exists needs it.
-Id Emitter::EmitQuotient(const ExprAtom& atom, bool wide) {
+Id IndexCode::EmitQuotient(const ExprAtom& atom, bool wide) {
     if (!wide) {
         CheckNarrow(atom.a);
         CheckNarrow(atom.b);
     }
     const bool remainder = atom.kind == AtomKind::kMod;
-    const Id a = wide ? EmitWideExpr(atom.a) : EmitExpr(atom.a);
-    Id b = wide ? EmitWideExpr(atom.b) : EmitExpr(atom.b);
+    const Id a = wide ? EmitWide(atom.a) : Emit(atom.a);
+    Id b = wide ? EmitWide(atom.b) : Emit(atom.b);
     const Range divisor = atom.b.Bounds(domain_.ranges);
     const Id type = b_.TypeOf(a), zero = b_.Constant(type, 0), one = b_.Constant(type, 1);
     if (divisor.low <= 0 && divisor.high >= 0) {
@@ -314,13 +203,31 @@ Id Emitter::EmitQuotient(const ExprAtom& atom, bool wide) {
                      : b_.Select(adjust, b_.Sub(quotient, one), quotient);
 }
 
+Id IndexCode::EmitExtent(const Expr& extent) {
+    const Expr simple = nests_.Simplified(extent);
+    if (UsesScalar(simple)) {
+        const Id wide = EmitWide(simple);
+        const Id type = b_.TypeOf(wide), zero = b_.Constant(type, 0);
+        const Id most = b_.Constant(type, INT32_MAX);
+        const Id low = b_.Select(Test(Op::OpSLessThan, wide, zero), zero, wide);
+        const Id bounded = b_.Select(Test(Op::OpSLessThan, most, low), most, low);
+        return b_.Op(Op::OpUConvert, b_.U32(), {bounded});
+    }
+    CheckNarrow(simple);
+    const Id value = Emit(simple);
+    if (domain_.IsNotNegative(simple)) {
+        return value;
+    }
+    return b_.Select(Test(Op::OpSLessThan, value, U(0)), U(0), value);
+}
+
 // --- 64 bits -------------------------------------------------------------------------------------
 
-Id Emitter::Widened(Id value) {
+Id IndexCode::Widened(Id value) {
     return b_.Op(Op::OpUConvert, b_.Int(64), {value});
 }
 
-Id Emitter::EmitWideExpr(const Expr& expr) {
+Id IndexCode::EmitWide(const Expr& expr) {
     if (!target_.int64) {
         return Reject("the device has no 64-bit integers");
     }
@@ -336,11 +243,11 @@ Id Emitter::EmitWideExpr(const Expr& expr) {
     return b_.Add(sum, b_.Constant(type, static_cast<uint64_t>(expr.constant_part())));
 }
 
-Id Emitter::EmitWideAtom(const ExprAtom& atom) {
+Id IndexCode::EmitWideAtom(const ExprAtom& atom) {
     switch (atom.kind) {
         case AtomKind::kSymbol:
             if (const std::optional<ScalarId> scalar = ScalarOfSymbol(*atom.symbol)) {
-                return conversions_.Convert(Value(*scalar), kernel_[*scalar].type,
+                return conversions_.Convert(scalars_->Value(*scalar), kernel_[*scalar].type,
                                             ElementType::kI64, Overflow::kSpecial,
                                             Rounding::kNearestEven);
             }
@@ -350,30 +257,31 @@ Id Emitter::EmitWideAtom(const ExprAtom& atom) {
             return EmitQuotient(atom, true);
         case AtomKind::kMin:
         case AtomKind::kMax: {
-            const Id a = EmitWideExpr(atom.a), b = EmitWideExpr(atom.b);
+            const Id a = EmitWide(atom.a), b = EmitWide(atom.b);
             const Id less = Test(Op::OpSLessThan, a, b);
             return atom.kind == AtomKind::kMin ? b_.Select(less, a, b) : b_.Select(less, b, a);
         }
         case AtomKind::kProduct:
             break;
     }
-    return b_.Mul(EmitWideExpr(atom.a), EmitWideExpr(atom.b));
+    return b_.Mul(EmitWide(atom.a), EmitWide(atom.b));
 }
 
 // --- Accesses ------------------------------------------------------------------------------------
 
-Emitter::Access Emitter::AccessOf(BufferId buffer, const std::vector<Expr>& index) {
+Access IndexCode::AccessOf(BufferId buffer, const std::vector<Expr>& index) {
     const Shape& shape = kernel_[buffer].type.shape;
     Access access;
-    access.offset = Offset(buffer, index);
+    access.offset = nests_.Offset(buffer, index);
     Expr stride(1);
     for (size_t axis = shape.rank(); axis-- > 0;) {
         const Expr extent = shape[axis];
         if (!UsesScalar(index[axis])) {
             // Where loops were collapsed, ranges of the kernel's variables are tighter than those
             // of the quotients that replace them.
-            const Expr simple = Simplified(index[axis]);
-            if (!Proven(index[axis].Simplify(domain_), extent) && !Proven(simple, extent)) {
+            const Expr simple = nests_.Simplified(index[axis]);
+            if (!nests_.Proven(index[axis].Simplify(domain_), extent) &&
+                !nests_.Proven(simple, extent)) {
                 access.checks.emplace_back(simple, extent);
             }
         } else {
@@ -381,13 +289,13 @@ Emitter::Access Emitter::AccessOf(BufferId buffer, const std::vector<Expr>& inde
             Id value = 0;
             if (index[axis] == Expr(symbols[0])) {
                 const ScalarId scalar = *ScalarOfSymbol(symbols[0]);
-                value = Value(scalar);
+                value = scalars_->Value(scalar);
                 value = NarrowOf(value).value_or(value);
             } else {
-                value = EmitWideExpr(Simplified(index[axis]));
+                value = EmitWide(nests_.Simplified(index[axis]));
             }
             const bool wide = b_.BitsOf(b_.TypeOf(value)) == 64;
-            const Id bound = EmitExpr(Simplified(extent));
+            const Id bound = EmitSimplified(extent);
             const Id inside = b_.ULess(value, wide ? Widened(bound) : bound);
             access.inside = access.inside == 0 ? inside : b_.And(access.inside, inside);
             const Symbol opaque(fmt::format("$ x{}", opaque_++));
@@ -396,32 +304,32 @@ Emitter::Access Emitter::AccessOf(BufferId buffer, const std::vector<Expr>& inde
         }
         stride *= extent;
     }
-    access.offset = Simplified(access.offset);
+    access.offset = nests_.Simplified(access.offset);
     return access;
 }
 
 // Unsigned, so one comparison a dimension.
-Id Emitter::EmitChecks(const Access& access) {
+Id IndexCode::EmitChecks(const Access& access) {
     Id inside = access.inside == 0 ? b_.True() : access.inside;
     for (const auto& [index, extent] : access.checks) {
         CheckNarrow(index);
-        inside = b_.And(inside, b_.ULess(EmitExpr(index), EmitExpr(Simplified(extent))));
+        inside = b_.And(inside, b_.ULess(Emit(index), EmitSimplified(extent)));
     }
     return inside;
 }
 
-Id Emitter::EmitInRange(const InRange& range) {
+Id IndexCode::EmitInRange(const InRange& range) {
     if (!UsesScalar(range.value) && !UsesScalar(range.extent)) {
-        const Expr value = Simplified(range.value), extent = Simplified(range.extent);
-        if (Proven(value, extent)) {
+        const Expr value = nests_.Simplified(range.value), extent = nests_.Simplified(range.extent);
+        if (nests_.Proven(value, extent)) {
             return b_.True();
         }
-        if (FitsI32(value) && FitsI32(extent) && domain_.IsNotNegative(extent)) {
-            return b_.ULess(EmitExpr(value), EmitExpr(extent));
+        if (nests_.FitsI32(value) && nests_.FitsI32(extent) && domain_.IsNotNegative(extent)) {
+            return b_.ULess(Emit(value), Emit(extent));
         }
     }
-    const Id value = EmitWideExpr(Simplified(range.value));
-    const Id extent = EmitWideExpr(Simplified(range.extent));
+    const Id value = EmitWide(nests_.Simplified(range.value));
+    const Id extent = EmitWide(nests_.Simplified(range.extent));
     const Id zero = b_.Constant(b_.Int(64), 0);
     return b_.And(Test(Op::OpSGreaterThanEqual, value, zero), Test(Op::OpSLessThan, value, extent));
 }

@@ -1,11 +1,8 @@
-// Kernels of phases: a workgroup for each group, a barrier behind each phase.
-//
-// The invocations share the innermost loop of a phase. Of outer loops each takes a few points at
-// once, a block, so that what these have in common is loaded once; and reductions over the same
-// loops are one loop with an accumulator for each of them at each point of the block.
+// Kernels of phases (emit_phases.h).
+#include "compiler/graph/loop/emit_phases.h"
+
 #include <algorithm>
 
-#include "compiler/graph/loop/emitter.h"
 #include "compiler/graph/loop/limits.h"
 
 namespace fornax::graph::loop {
@@ -45,52 +42,60 @@ bool AreSame(std::span<const Loop> a, std::span<const Loop> b) {
                       [](const Loop& x, const Loop& y) { return x.variable == y.variable; });
 }
 
+class PhaseMapping : MappingPart {
+  public:
+    explicit PhaseMapping(KernelParts& parts) : MappingPart(parts) {}
+    // The kernel has phases.
+    void Emit();
+
+  private:
+    void RunPhases(When when);
+    void Iterations(size_t sequential);
+    void EmitPhase(const Phase& phase);
+    void EmitBlock(const Phase& phase, std::span<const Loop> block);
+    void ForBlock(std::span<const Loop> block, const std::function<void(size_t)>& body);
+    std::vector<std::vector<ScalarId>> JointReductions(const std::vector<bool>& needed) const;
+};
+
 }  // namespace
 
-bool Emitter::EmitPhases() {
-    if (kernel_.phases.empty()) {
-        return false;
-    }
-    local_size_ = 1;
+void PhaseMapping::Emit() {
+    uint32_t local_size = 1;
     for (const Phase& phase : kernel_.phases) {
         if (phase.when == When::kEach && !phase.lanes.empty()) {
             const std::span<const Loop> shared = std::span(phase.lanes).subspan(BlockLoops(phase));
             const Expr& last = shared.back().extent;
             const bool is_short = last.constant().value_or(kMaxLocalBytes) < 16;
-            local_size_ = std::max(local_size_, LocalSizeFor(is_short ? PointsOf(shared) : last));
+            local_size = std::max(local_size, LocalSizeFor(is_short ? PointsOf(shared) : last));
         }
     }
-    group_ = {local_size_, 1, 1};
-    const Id group = WorkgroupIndex(PointsOf(kernel_.parallel));
-    lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
-    b_.If(in_grid_ == 0 ? b_.True() : in_grid_, [&] {
-        OpenScope();
-        BindFromIndex(kernel_.parallel, group);
-        bound_variables_ |= scope_.parallel;
+    grid_.SetLocalSize(local_size);
+    const Id group = grid_.WorkgroupIndex(PointsOf(kernel_.parallel));
+    grid_.LoadLane();
+    b_.If(grid_.inside(), [&] {
+        const ValueScope scope(point_);
+        index_.BindFromIndex(kernel_.parallel, group);
+        point_.AddVariables(scope_.parallel);
         RunPhases(When::kBefore);
         Iterations(0);
         RunPhases(When::kAfter);
-        CloseScope();
     });
-    return true;
 }
 
-void Emitter::Iterations(size_t sequential) {
+void PhaseMapping::Iterations(size_t sequential) {
     if (sequential == kernel_.sequential.size()) {
         RunPhases(When::kEach);
         return;
     }
     const Loop& loop = kernel_.sequential[sequential];
-    const VariableSet bit = VariableSet{1} << *scope_.Find(loop.variable);
-    bound_variables_ |= bit;
-    ForNest({{loop}, bit}, 0, {}, [&](std::span<const Id>) {
+    const BoundVariables bound(point_, scope_.VariablesOf(loop));
+    loops_.ForLoop(loop, {}, [&](std::span<const Id>) {
         Iterations(sequential + 1);
         return Ids();
     });
-    bound_variables_ &= ~bit;
 }
 
-void Emitter::RunPhases(When when) {
+void PhaseMapping::RunPhases(When when) {
     for (const Phase& phase : kernel_.phases) {
         if (phase.when == when) {
             EmitPhase(phase);
@@ -101,35 +106,27 @@ void Emitter::RunPhases(When when) {
     }
 }
 
-void Emitter::EmitPhase(const Phase& phase) {
-    const VariableSet saved = bound_variables_;
+void PhaseMapping::EmitPhase(const Phase& phase) {
     const size_t block = BlockLoops(phase);
-    Nest nest;
-    for (size_t i = block; i < phase.lanes.size(); ++i) {
-        nest.loops.push_back(phase.lanes[i]);
-        nest.variables |= VariableSet{1} << *scope_.Find(phase.lanes[i].variable);
-    }
-    bound_variables_ |= nest.variables;
-    OpenScope();
-    ForLanes(nest, {}, [&](std::span<const Id>) {
+    const std::span<const Loop> shared = std::span(phase.lanes).subspan(block);
+    const Nest nest = {{shared.begin(), shared.end()}, scope_.VariablesOf(shared)};
+    const BoundVariables bound(point_, nest.variables);
+    const ValueScope scope(point_);
+    loops_.ForLanes(nest, {}, [&](std::span<const Id>) {
         EmitBlock(phase, std::span(phase.lanes).first(block));
         return Ids();
     });
-    CloseScope();
-    bound_variables_ = saved;
 }
 
 // Calls `body` for each point of the block, whose variables are constants then.
-void Emitter::ForBlock(std::span<const Loop> block, const std::function<void(size_t)>& body) {
+void PhaseMapping::ForBlock(std::span<const Loop> block, const std::function<void(size_t)>& body) {
     size_t points = 1;
-    VariableSet variables = 0;
     std::vector<Range> saved;
     for (const Loop& loop : block) {
         points *= static_cast<size_t>(*loop.extent.constant());
-        variables |= VariableSet{1} << *scope_.Find(loop.variable);
         saved.push_back(domain_.ranges.at(loop.variable));
     }
-    bound_variables_ |= variables;
+    const BoundVariables bound(point_, scope_.VariablesOf(block));
     for (size_t point = 0; point < points; ++point) {
         int64_t rest = static_cast<int64_t>(point);
         for (size_t i = block.size(); i-- > 0;) {
@@ -139,7 +136,6 @@ void Emitter::ForBlock(std::span<const Loop> block, const std::function<void(siz
         }
         body(point);
     }
-    bound_variables_ &= ~variables;
     for (size_t i = 0; i < block.size(); ++i) {
         domain_.ranges[block[i].variable] = saved[i];
     }
@@ -147,13 +143,14 @@ void Emitter::ForBlock(std::span<const Loop> block, const std::function<void(siz
 
 // The reductions that are needed outside of others, by their loops. What has another reduction
 // inside is left out.
-std::vector<std::vector<ScalarId>> Emitter::JointReductions(const std::vector<bool>& needed) const {
+std::vector<std::vector<ScalarId>> PhaseMapping::JointReductions(
+    const std::vector<bool>& needed) const {
     std::vector<std::vector<ScalarId>> joint;
     const VariableSet outside = scope_.parallel | scope_.sequential | scope_.lanes;
     for (size_t i = 0; i < needed.size(); ++i) {
         const auto* reduce = std::get_if<Reduce>(&kernel_.scalars[i].value);
         if (!needed[i] || reduce == nullptr || (scope_.free[i] & ~outside) != 0 ||
-            !HasNoLoops(kernel_, Needed({&reduce->body, 1}))) {
+            !HasNoLoops(kernel_, scalars_.Needed({&reduce->body, 1}))) {
             continue;
         }
         const auto same = std::find_if(joint.begin(), joint.end(), [&](const auto& others) {
@@ -168,12 +165,9 @@ std::vector<std::vector<ScalarId>> Emitter::JointReductions(const std::vector<bo
     return joint;
 }
 
-void Emitter::EmitBlock(const Phase& phase, std::span<const Loop> block) {
-    std::vector<const Store*> stores;
-    for (const Store& store : phase.stores) {
-        stores.push_back(&store);
-    }
-    const std::vector<bool> needed = Needed(RootsOf(stores));
+void PhaseMapping::EmitBlock(const Phase& phase, std::span<const Loop> block) {
+    const std::vector<const Store*> stores = StoresOf(phase);
+    const std::vector<bool> needed = scalars_.Needed(RootsOf(stores));
     // By point, then by reduction.
     std::vector<std::map<uint32_t, Id>> results;
     ForBlock(block, [&](size_t) { results.emplace_back(); });
@@ -191,18 +185,18 @@ void Emitter::EmitBlock(const Phase& phase, std::span<const Loop> block) {
         for (size_t point = 0; point < results.size(); ++point) {
             carried.insert(carried.end(), initial.begin(), initial.end());
         }
-        const std::vector<bool> inside = Needed(bodies);
-        const Ids sums =
-            Reduction(loops, bodies, carried, false, [&](std::span<const Id> values) -> Ids {
-                Hoist(inside);  // what the points have in common
+        const std::vector<bool> inside = scalars_.Needed(bodies);
+        const Ids sums = reductions_.Reduction(
+            loops, bodies, carried, false, [&](std::span<const Id> values) -> Ids {
+                scalars_.Hoist(inside);  // what the points have in common
                 Ids next;
                 ForBlock(block, [&](size_t) {
-                    OpenScope();
+                    const ValueScope scope(point_);
                     for (const ScalarId id : reductions) {
                         const auto& reduce = std::get<Reduce>(kernel_[id].value);
-                        next.push_back(Combined(id, values[next.size()], Value(reduce.body)));
+                        next.push_back(reductions_.Combined(id, values[next.size()],
+                                                            scalars_.Value(reduce.body)));
                     }
-                    CloseScope();
                 });
                 return next;
             });
@@ -216,10 +210,17 @@ void Emitter::EmitBlock(const Phase& phase, std::span<const Loop> block) {
         }
     }
     ForBlock(block, [&](size_t point) {
-        scopes_.push_back(results[point]);
-        EmitStores(stores);
-        CloseScope();
+        const ValueScope scope(point_, results[point]);
+        stores_.Emit(stores);
     });
+}
+
+bool EmitPhases(KernelParts& parts) {
+    if (parts.code.kernel.phases.empty()) {
+        return false;
+    }
+    PhaseMapping(parts).Emit();
+    return true;
 }
 
 }  // namespace fornax::graph::loop

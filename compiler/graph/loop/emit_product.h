@@ -1,4 +1,4 @@
-// The state of one product that is emitted in tiles. Not for others than emit_product*.cpp.
+// Sums of products in tiles, by cooperative matrices.
 //
 // A workgroup computes a tile of sums: rows m, columns n. Along k it takes matrices of its operands
 // and multiplies them. An operand whose elements lie as a matrix load wants them is loaded where it
@@ -15,17 +15,21 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/graph/loop/emitter.h"
+#include "compiler/graph/loop/mapping_part.h"
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/product_tiles.h"
 
 namespace fornax::graph::loop {
 
-class ProductEmitter {
+// Products of any kind: of bytes, of few rows, in registers or in tiles. False if the kernel or the
+// device has none.
+bool EmitProduct(KernelParts& parts);
+
+class ProductMapping : MappingPart {
   public:
     static constexpr uint32_t kSide = 16;  // of a matrix
 
-    ProductEmitter(Emitter& emitter, const Product& product);
+    ProductMapping(KernelParts& parts, const Product& product);
     void Run();
 
   private:
@@ -57,7 +61,7 @@ class ProductEmitter {
     uint32_t SharedDepth(const Operand& operand) const;
     uint32_t SharedBytes() const;
     uint32_t invocations() const {
-        return subgroup_rows_ * subgroup_columns_ * e_.target_.subgroup_size;
+        return subgroup_rows_ * subgroup_columns_ * target_.subgroup_size;
     }
     // The lesser of an index and the last place where a tile begins.
     Id NotBehind(Id first, const Expr& last);
@@ -67,7 +71,7 @@ class ProductEmitter {
     // A matrix of an operand in place, whose first row (or column, of b) and k are given.
     Id LoadInPlace(const Operand& operand, bool is_a, Id row, Id k);
     Id LoadShared(const Operand& operand, bool is_a, Id row, Id k);
-    Id SumPointer(uint32_t i) { return b_.ElementPointer(sums_, e_.U(i)); }
+    Id SumPointer(uint32_t i) { return b_.ElementPointer(sums_, U(i)); }
     // Multiplies `steps` steps of 16 from k on, of so many rows of matrices. What is not in place
     // has been staged.
     void Multiply(Id k, uint32_t steps, uint32_t rows, bool a_in_place, bool b_in_place);
@@ -98,11 +102,8 @@ class ProductEmitter {
     void StageRuns(Id k, uint32_t steps);
     // The loops' variables at an index that goes up by `stride`, without divisions.
     bool CanCount(std::span<const Loop> loops, uint32_t stride) const;
-    Ids VariablesAt(std::span<const Loop> loops, Id index);
     Ids NextVariables(std::span<const Loop> loops, std::span<const Id> variables, uint32_t stride);
 
-    Emitter& e_;
-    spirv::ModuleBuilder& b_;
     const Product& product_;
     Expr m_, n_, k_;
     Operand a_, b_operand_;

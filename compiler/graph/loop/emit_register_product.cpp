@@ -1,16 +1,11 @@
-// Sums of products of f32 in registers: tiles of some rows by the columns of a subgroup.
-//
-// An invocation computes one column of a few rows. Along k it takes an element of b of its own and
-// for each row one of a, which is the same for all invocations. So any number of ks costs what it
-// is, operands of windows are read where they lie, and what follows the sums finds them in
-// registers. Matrices read b less often, so long sums of many columns are theirs where registers
-// are few.
+// Sums of products of f32 in registers (emit_register_product.h).
+#include "compiler/graph/loop/emit_register_product.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
 
-#include "compiler/graph/loop/emitter.h"
 #include "compiler/graph/loop/product_tiles.h"
 
 namespace fornax::graph::loop {
@@ -35,31 +30,24 @@ constexpr uint32_t kLeastRows = 5, kMostRows = 8;
 constexpr uint32_t kMostSums = 288;
 constexpr double kPriceOfColumns = 0.3;  // in rows
 
-}  // namespace
-
-class RegisterProductEmitter {
+class RegisterProductMapping : MappingPart {
   public:
-    RegisterProductEmitter(Emitter& emitter, const Product& product)
-        : e_(emitter), b_(emitter.b_), product_(product), unrolled_from_(product.k.size()) {}
+    RegisterProductMapping(KernelParts& parts, const Product& product)
+        : MappingPart(parts), product_(product), unrolled_from_(product.k.size()) {}
 
     // Whether the product is one for registers.
     bool Suits() {
-        const Kernel& kernel = e_.kernel_;
-        a_ = std::get_if<Load>(&kernel[product_.a].value);
-        if (a_ == nullptr || kernel[product_.a].type != ElementType::kF32 ||
-            kernel[product_.sum].type != ElementType::kF32 || product_.m.empty() ||
+        a_ = std::get_if<Load>(&kernel_[product_.a].value);
+        if (a_ == nullptr || kernel_[product_.a].type != ElementType::kF32 ||
+            kernel_[product_.sum].type != ElementType::kF32 || product_.m.empty() ||
             (a_->otherwise.valid() &&
-             !std::holds_alternative<Constant>(kernel[a_->otherwise].value))) {
+             !std::holds_alternative<Constant>(kernel_[a_->otherwise].value))) {
             return false;
         }
-        for (const Expr& index : a_->index) {
-            for (const Symbol& symbol : index.Symbols()) {
-                if (ScalarOfSymbol(symbol)) {
-                    return false;
-                }
-            }
+        if (std::any_of(a_->index.begin(), a_->index.end(), UsesScalar)) {
+            return false;
         }
-        b_access_ = FindTileAccess(kernel, e_.domain_, product_.b, product_.n, product_.k);
+        b_access_ = FindTileAccess(kernel_, domain_, product_.b, product_.n, product_.k);
         const std::optional<int64_t> m = PointsOf(product_.m).constant();
         const std::optional<int64_t> n = PointsOf(product_.n).constant();
         const std::optional<int64_t> k = PointsOf(product_.k).constant();
@@ -69,11 +57,11 @@ class RegisterProductEmitter {
         // Windows with runs of ks are staged for matrices instead: with vectors of 256 bits the
         // conditions here cost more.
         const bool in_place =
-            FindTileAccess(kernel, e_.domain_, product_.a, product_.m, product_.k).has_value();
+            FindTileAccess(kernel_, domain_, product_.a, product_.m, product_.k).has_value();
         is_long_ = *k > kMostDepth || *n * *k > kMostElements;
         if (is_long_) {
             // The ks of few rows of b stay in the caches without panels, too.
-            return e_.target_.wide_registers && in_place &&
+            return target_.wide_registers && in_place &&
                    (b_access_->padded_rows || *k <= kMostDepth) && TileColumns() != kPanel;
         }
         return in_place || !HasRuns();
@@ -82,33 +70,31 @@ class RegisterProductEmitter {
     void Run() {
         ChooseTile();
         const Expr m = PointsOf(product_.m), n = PointsOf(product_.n);
-        e_.local_size_ = columns_;
-        e_.group_ = {columns_, 1, 1};
-        const Expr m_tiles = CeilDiv(m, rows_).Simplify(e_.domain_);
-        const Expr n_tiles = CeilDiv(n, columns_).Simplify(e_.domain_);
+        grid_.SetLocalSize(columns_);
+        const Expr m_tiles = CeilDiv(m, rows_).Simplify(domain_);
+        const Expr n_tiles = CeilDiv(n, columns_).Simplify(domain_);
         const TileGrid grid = OpenGrid(m_tiles, n_tiles);
-        e_.lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
+        grid_.LoadLane();
         b_.If(grid.inside, [&] {
-            e_.OpenScope();
-            e_.BindFromIndex(product_.batch, grid.batch);
-            m_first_ = b_.Mul(grid.m, e_.U(rows_));
+            const ValueScope scope(point_);
+            index_.BindFromIndex(product_.batch, grid.batch);
+            m_first_ = b_.Mul(grid.m, U(rows_));
             if (rows_divide_) {
-                first_ = Variables(product_.m, m_first_);
+                first_ = index_.VariablesAt(product_.m, m_first_);
             }
-            n_first_ = b_.Mul(grid.n, e_.U(columns_));
-            n_end_ = e_.EmitExpr(e_.Simplified(n));
+            n_first_ = b_.Mul(grid.n, U(columns_));
+            n_end_ = index_.EmitSimplified(n);
             // Memory has all columns of a tile, or only those that there are.
             const Expr& stored = b_access_->padded_rows.value_or(n);
             const bool whole = *n.constant() % columns_ == 0;
             const bool all_stored = *stored.constant() % columns_ == 0;
-            const Id inside = whole ? b_.True() : b_.ULess(b_.Add(n_first_, e_.lane_), n_end_);
+            const Id inside = whole ? b_.True() : b_.ULess(b_.Add(n_first_, grid_.lane()), n_end_);
             if (all_stored) {
                 const Ids sums = Sums();
                 b_.If(inside, [&] { EmitStores(sums); });
             } else {
                 b_.If(inside, [&] { EmitStores(Sums()); });
             }
-            e_.CloseScope();
         });
     }
 
@@ -116,24 +102,24 @@ class RegisterProductEmitter {
     // Whether neighbours in k lie side by side in a.
     bool HasRuns() const {
         const Loop& innermost = product_.k.back();
-        const Expr offset = e_.Offset(a_->buffer, a_->index).Simplify(e_.domain_);
+        const Expr offset = nests_.Offset(a_->buffer, a_->index).Simplify(domain_);
         return offset.Coefficient(innermost.variable) == Expr(1) &&
-               innermost.extent.Bounds(e_.domain_.ranges).low >= kLeastRun;
+               innermost.extent.Bounds(domain_.ranges).low >= kLeastRun;
     }
 
     // All columns of some rows, and then the next rows, as long as b stays in a cache: what is
     // stored lies side by side.
     TileGrid OpenGrid(const Expr& m_tiles, const Expr& n_tiles) {
         if (is_long_) {
-            return e_.OpenTileGrid(product_, m_tiles, n_tiles, rows_);
+            return grid_.OpenTiles(PointsOf(product_.batch), m_tiles, n_tiles, rows_);
         }
-        const Id workgroup = e_.WorkgroupIndex(PointsOf(product_.batch) * m_tiles * n_tiles);
-        const Id rows = e_.EmitExpr(m_tiles), columns = e_.EmitExpr(n_tiles);
+        const Id workgroup = grid_.WorkgroupIndex(PointsOf(product_.batch) * m_tiles * n_tiles);
+        const Id rows = index_.Emit(m_tiles), columns = index_.Emit(n_tiles);
         const Id rest = b_.UDiv(workgroup, columns);
         return {.batch = b_.UDiv(rest, rows),
                 .m = b_.UMod(rest, rows),
                 .n = b_.UMod(workgroup, columns),
-                .inside = e_.in_grid_ == 0 ? b_.True() : e_.in_grid_};
+                .inside = grid_.inside()};
     }
 
     // The columns of a tile: of two vectors if these have panels, of three if they divide the
@@ -187,42 +173,28 @@ class RegisterProductEmitter {
         }
     }
 
-    // The loops' variables at an index.
-    Ids Variables(std::span<const Loop> loops, Id index) {
-        Ids variables(loops.size());
-        for (size_t i = loops.size(); i-- > 0;) {
-            const Id extent = e_.EmitExpr(loops[i].extent);
-            variables[i] = i == 0 ? index : b_.UMod(index, extent);
-            index = i == 0 ? index : b_.UDiv(index, extent);
-        }
-        return variables;
-    }
-
     // Runs code with the variables of a row. Behind the last row it is the last one, whose sums are
     // not stored again.
     void AtRow(uint32_t row, const std::function<void()>& code) {
-        e_.OpenScope();
+        const ValueScope scope(point_);
         const std::vector<Loop>& loops = product_.m;
         if (rows_divide_) {
             for (size_t i = 0; i < loops.size(); ++i) {
                 const bool last = i + 1 == loops.size();
-                e_.Bind(loops[i].variable, loops[i].extent,
-                        last ? b_.Add(first_[i], e_.U(row)) : first_[i]);
+                index_.Bind(loops[i].variable, loops[i].extent,
+                            last ? b_.Add(first_[i], U(row)) : first_[i]);
             }
         } else {
-            const Id index = b_.Add(m_first_, e_.U(row));
-            const Id end = e_.EmitExpr(e_.Simplified(PointsOf(loops)));
-            e_.BindFromIndex(loops, b_.Select(b_.ULess(index, end), index, b_.Sub(end, e_.U(1))));
+            const Id index = b_.Add(m_first_, U(row));
+            const Id end = index_.EmitSimplified(PointsOf(loops));
+            index_.BindFromIndex(loops, b_.Select(b_.ULess(index, end), index, b_.Sub(end, U(1))));
         }
         code();
-        for (const Loop& loop : loops) {
-            e_.Unbind(loop.variable);
-        }
-        e_.CloseScope();
+        index_.Unbind(loops);
     }
 
     Ids Sums() {
-        const Ids zeros(rows_, e_.F(0));
+        const Ids zeros(rows_, F(0));
         return Along(0, zeros);
     }
 
@@ -237,16 +209,8 @@ class RegisterProductEmitter {
                 inside, [&] { return Points(depth, carried, true); },
                 [&] { return Points(depth, carried, false); });
         }
-        const Loop& loop = product_.k[depth];
-        return b_.For(e_.U(0), e_.EmitExtent(loop.extent), e_.U(1), carried,
-                      [&](Id index, std::span<const Id> values) {
-                          e_.OpenScope();
-                          e_.Bind(loop.variable, loop.extent, index);
-                          Ids next = Along(depth + 1, values);
-                          e_.Unbind(loop.variable);
-                          e_.CloseScope();
-                          return next;
-                      });
+        return loops_.ForLoop(product_.k[depth], carried,
+                              [&](std::span<const Id> values) { return Along(depth + 1, values); });
     }
 
     // The loops that are written out.
@@ -257,11 +221,10 @@ class RegisterProductEmitter {
         const Loop& loop = product_.k[depth];
         Ids sums(carried.begin(), carried.end());
         for (int64_t i = 0; i < *loop.extent.constant(); ++i) {
-            e_.OpenScope();
-            e_.Bind(loop.variable, loop.extent, e_.U(static_cast<uint32_t>(i)));
+            const ValueScope scope(point_);
+            index_.Bind(loop.variable, loop.extent, U(static_cast<uint32_t>(i)));
             sums = Points(depth + 1, sums, inside);
-            e_.Unbind(loop.variable);
-            e_.CloseScope();
+            index_.Unbind(loop.variable);
         }
         return sums;
     }
@@ -271,43 +234,43 @@ class RegisterProductEmitter {
         Ids next;
         for (uint32_t row = 0; row < rows_; ++row) {
             AtRow(row, [&] {
-                const Emitter::Access access = e_.AccessOf(a_->buffer, a_->index);
+                const Access access = index_.AccessOf(a_->buffer, a_->index);
                 const auto load = [&] {
-                    const Id place = e_.EmitExpr(e_.Simplified(access.offset));
-                    return Ids{b_.Load(b_.ElementPointer(e_.buffers_[a_->buffer.value()], place))};
+                    const Id place = index_.EmitSimplified(access.offset);
+                    return Ids{b_.Load(b_.ElementPointer(code_.ArrayOf(a_->buffer), place))};
                 };
-                const Id checks = inside ? b_.True() : e_.EmitChecks(access);
+                const Id checks = inside ? b_.True() : index_.EmitChecks(access);
                 const Id a = b_.If(checks, load, [&] { return Ids{Otherwise()}; })[0];
-                next.push_back(e_.Fma(a, b, sums[row]));
+                next.push_back(Fma(a, b, sums[row]));
             });
         }
         return next;
     }
 
-    Id Otherwise() { return a_->otherwise.valid() ? e_.Value(a_->otherwise) : e_.F(0); }
+    Id Otherwise() { return a_->otherwise.valid() ? scalars_.Value(a_->otherwise) : F(0); }
 
     // The element of b in the invocation's column.
     Id LoadB() {
-        Id depth = e_.U(0);
+        Id depth = U(0);
         for (const Loop& loop : product_.k) {
-            depth = b_.Add(b_.Mul(depth, e_.EmitExpr(loop.extent)), e_.EmitExpr(loop.variable));
+            depth = b_.Add(b_.Mul(depth, index_.Emit(loop.extent)), index_.Emit(loop.variable));
         }
-        const Id in_panel = b_.UMod(e_.lane_, e_.U(kPanel));
-        e_.Bind(b_access_->row, *PointsOf(product_.n).constant() + 2 * kPanel,
-                b_.Add(n_first_, b_.Sub(e_.lane_, in_panel)));
-        e_.Bind(b_access_->depth, PointsOf(product_.k), depth);
-        const Id first = e_.EmitExpr(b_access_->offset);
-        e_.Unbind(b_access_->row);
-        e_.Unbind(b_access_->depth);
+        const Id in_panel = b_.UMod(grid_.lane(), U(kPanel));
+        index_.Bind(b_access_->row, *PointsOf(product_.n).constant() + 2 * kPanel,
+                    b_.Add(n_first_, b_.Sub(grid_.lane(), in_panel)));
+        index_.Bind(b_access_->depth, PointsOf(product_.k), depth);
+        const Id first = index_.Emit(b_access_->offset);
+        index_.Unbind(b_access_->row);
+        index_.Unbind(b_access_->depth);
         return b_.Load(
-            b_.ElementPointer(e_.buffers_[b_access_->buffer.value()], b_.Add(first, in_panel)));
+            b_.ElementPointer(code_.ArrayOf(b_access_->buffer), b_.Add(first, in_panel)));
     }
 
     // Whether all rows are inside of a at all points that are written out; 0 if each has to be
     // asked. Indices grow evenly along loops, so it is enough to ask at the ends of these, and of
     // the rows.
     Id AllInside() {
-        const Emitter::Access access = e_.AccessOf(a_->buffer, a_->index);
+        const Access access = index_.AccessOf(a_->buffer, a_->index);
         if (access.inside != 0) {
             return 0;
         }
@@ -333,9 +296,9 @@ class RegisterProductEmitter {
         return all;
     }
 
-    Id AllCorners(const Emitter::Access& access, size_t depth, Id all) {
+    Id AllCorners(const Access& access, size_t depth, Id all) {
         if (depth == product_.k.size()) {
-            return b_.And(all, e_.EmitChecks(access));
+            return b_.And(all, index_.EmitChecks(access));
         }
         const Loop& loop = product_.k[depth];
         bool matters = false;
@@ -347,11 +310,10 @@ class RegisterProductEmitter {
             if (at == 0 && last != 0 && !matters) {
                 continue;
             }
-            e_.OpenScope();
-            e_.Bind(loop.variable, loop.extent, e_.U(static_cast<uint32_t>(at)));
+            const ValueScope scope(point_);
+            index_.Bind(loop.variable, loop.extent, U(static_cast<uint32_t>(at)));
             all = AllCorners(access, depth + 1, all);
-            e_.Unbind(loop.variable);
-            e_.CloseScope();
+            index_.Unbind(loop.variable);
             if (last == 0) {
                 break;
             }
@@ -360,32 +322,26 @@ class RegisterProductEmitter {
     }
 
     void EmitStores(const Ids& sums) {
-        e_.OpenScope();
-        e_.BindFromIndex(product_.n, b_.Add(n_first_, e_.lane_));
-        std::vector<const Store*> stores;
-        for (const Store& store : e_.kernel_.stores) {
-            stores.push_back(&store);
-        }
-        e_.Hoist(e_.NeededBefore(RootsOf(stores), product_.sum));
-        const Id end = e_.EmitExpr(e_.Simplified(PointsOf(product_.m)));
+        const ValueScope scope(point_);
+        index_.BindFromIndex(product_.n, b_.Add(n_first_, grid_.lane()));
+        const std::vector<const Store*> stores = StoresOf(kernel_);
+        scalars_.Hoist(scalars_.NeededBefore(RootsOf(stores), product_.sum));
+        const Id end = index_.EmitSimplified(PointsOf(product_.m));
         for (uint32_t row = 0; row < rows_; ++row) {
             const auto store = [&] {
                 AtRow(row, [&] {
-                    e_.scopes_.back().emplace(product_.sum.value(), sums[row]);
-                    e_.EmitStores(stores);
+                    point_.Add(product_.sum, sums[row]);
+                    stores_.Emit(stores);
                 });
             };
             if (rows_divide_) {
                 store();
             } else {
-                b_.If(b_.ULess(b_.Add(m_first_, e_.U(row)), end), store);
+                b_.If(b_.ULess(b_.Add(m_first_, U(row)), end), store);
             }
         }
-        e_.CloseScope();
     }
 
-    Emitter& e_;
-    spirv::ModuleBuilder& b_;
     const Product& product_;
     const Load* a_ = nullptr;
     std::optional<TileAccess> b_access_;
@@ -397,8 +353,10 @@ class RegisterProductEmitter {
     Id m_first_ = 0, n_first_ = 0, n_end_ = 0;
 };
 
-bool Emitter::EmitRegisterProduct(const Product& product) {
-    RegisterProductEmitter tiles(*this, product);
+}  // namespace
+
+bool EmitRegisterProduct(KernelParts& parts, const Product& product) {
+    RegisterProductMapping tiles(parts, product);
     if (!tiles.Suits()) {
         return false;
     }

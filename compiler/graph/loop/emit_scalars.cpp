@@ -1,9 +1,10 @@
-// Scalars: where they are emitted, constants, loads and what reads memory.
+// Scalars: where they are emitted, constants, loads and what reads memory (emit_scalars.h).
+#include "compiler/graph/loop/emit_scalars.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "compiler/graph/loop/emitter.h"
 #include "compiler/graph/loop/quantised.h"
 #include "compiler/graph/loop/value_ranges.h"
 
@@ -17,21 +18,20 @@ namespace {
 constexpr uint32_t kWhole = 1U << 31;
 constexpr uint32_t kReciprocal = 1U << 30;
 
+ScalarId IdOf(const Kernel& kernel, const ScalarNode& node) {
+    return ScalarId(static_cast<uint32_t>(&node - kernel.scalars.data()));
+}
+
 }  // namespace
 
-Id Emitter::Value(ScalarId id) {
-    for (const std::map<uint32_t, Id>& scope : scopes_) {
-        if (const auto found = scope.find(id.value()); found != scope.end()) {
-            return found->second;
+Id ScalarCode::Value(ScalarId id) {
+    if (const Id known = point_.Find(id); known != 0) {
+        return known;
+    }
+    if (storage_ != nullptr) {
+        if (const Id kept = storage_->Find(id); kept != 0) {
+            return kept;
         }
-    }
-    if (const Id staged = StagedValue(id); staged != 0) {
-        return staged;
-    }
-    if (const auto kept = reads_kept_.find(id.value()); kept != reads_kept_.end()) {
-        const Id value = b_.Load(KeptPlace(kept->second));
-        scopes_.back().emplace(id.value(), value);
-        return value;
     }
     const ScalarNode& node = kernel_[id];
     // A scalar is emitted in each reduction that uses it, which in kernels from files could be
@@ -43,44 +43,38 @@ Id Emitter::Value(ScalarId id) {
     }
     const Id value =
         std::visit([&](const auto& contents) { return Compute(node, contents); }, node.value);
-    scopes_.back().emplace(id.value(), value);
-    KeepUnrolled(id, value);
-    if (const auto kept = writes_kept_.find(id.value()); kept != writes_kept_.end()) {
-        b_.Store(KeptPlace(kept->second), value);
+    point_.Add(id, value);
+    if (storage_ != nullptr) {
+        storage_->Keep(id, value);
     }
     return value;
 }
 
-Id Emitter::KeptPlace(const Kept& kept) {
-    const Id point = EmitExpr(Simplified(Expr(kept.point)));
-    return b_.ElementPointer(kept.array, b_.Add(point, U(kept_row_ * kept.points)));
-}
-
-std::vector<bool> Emitter::Needed(std::span<const ScalarId> roots) const {
+std::vector<bool> ScalarCode::Needed(std::span<const ScalarId> roots) const {
     return loop::Needed(kernel_, roots, staged_);
 }
 
-std::vector<bool> Emitter::NeededBefore(std::span<const ScalarId> roots, ScalarId end) const {
+std::vector<bool> ScalarCode::NeededBefore(std::span<const ScalarId> roots, ScalarId end) const {
     std::vector<bool> needed = loop::Needed(kernel_, roots, {&end, 1});
     needed[end.value()] = false;
     return needed;
 }
 
-void Emitter::HoistScalar(ScalarId id) {
+void ScalarCode::HoistScalar(ScalarId id) {
     const Id value = Value(id);
     if (IsSumOfSoftmax(id) && HoistedReciprocal(id) == 0) {
-        scopes_.back().emplace(id.value() | kReciprocal, Binary(Op::OpFDiv, F(1), value));
+        point_.Add(id.value() | kReciprocal, Binary(Op::OpFDiv, F(1), value));
     }
 }
 
-void Emitter::Hoist(const std::vector<bool>& needed) {
+void ScalarCode::Hoist(const std::vector<bool>& needed) {
     // Bodies of reductions are their own business: they have variables that are not bound.
     for (size_t i = 0; i < needed.size(); ++i) {
         const ScalarNode& node = kernel_.scalars[i];
         if (!needed[i]) {
             continue;
         }
-        if ((scope_.free[i] & ~bound_variables_) == 0) {
+        if ((scope_.free[i] & ~point_.variables()) == 0) {
             HoistScalar(ScalarId(i));
             continue;
         }
@@ -89,29 +83,29 @@ void Emitter::Hoist(const std::vector<bool>& needed) {
             continue;
         }
         // The part of the offset that the loop does not change.
-        const Expr offset = Simplified(Offset(load->buffer, load->index));
+        const Expr offset = nests_.Simplified(nests_.Offset(load->buffer, load->index));
         Expr fixed = offset;
         for (const Symbol& symbol : offset.Symbols()) {
-            if (!bound_.contains(symbol)) {
+            if (point_.ValueOf(symbol) == 0) {
                 fixed = fixed.Coefficient(symbol) ? fixed.Without(symbol) : Expr(0);
             }
         }
-        EmitExpr(fixed - fixed.constant_part());
+        index_.Emit(fixed - fixed.constant_part());
     }
 }
 
 // --- Nodes ---------------------------------------------------------------------------------------
 
-Id Emitter::Compute(const ScalarNode& node, const Constant& constant) {
+Id ScalarCode::Compute(const ScalarNode& node, const Constant& constant) {
     return ConstantOf(node.type, constant.value);
 }
 
-Id Emitter::Compute(const ScalarNode& node, const Load& load) {
-    const Access access = AccessOf(load.buffer, load.index);
-    const Id inside = EmitChecks(access);
-    const Id offset = EmitExpr(access.offset);
+Id ScalarCode::Compute(const ScalarNode& node, const Load& load) {
+    const Access access = index_.AccessOf(load.buffer, load.index);
+    const Id inside = index_.EmitChecks(access);
+    const Id offset = index_.Emit(access.offset);
     const auto read = [&] {
-        const Id pointer = b_.ElementPointer(ArrayOf(load.buffer), offset);
+        const Id pointer = b_.ElementPointer(code_.ArrayOf(load.buffer), offset);
         return conversions_.FromStorage(b_.Load(pointer), node.type);
     };
     if (b_.ConstantBits(inside) == 1U) {
@@ -126,32 +120,28 @@ Id Emitter::Compute(const ScalarNode& node, const Load& load) {
     return b_.If(inside, [&] { return Ids{read()}; }, [&] { return Ids{otherwise}; })[0];
 }
 
-Id Emitter::Compute(const ScalarNode&, const Index& index) {
-    const Expr value = UsesScalar(index.value) ? index.value : Simplified(index.value);
-    if (UsesScalar(index.value) || !FitsI32(value)) {
-        return EmitWideExpr(value);
+Id ScalarCode::Compute(const ScalarNode&, const Index& index) {
+    const Expr value = UsesScalar(index.value) ? index.value : nests_.Simplified(index.value);
+    if (UsesScalar(index.value) || !nests_.FitsI32(value)) {
+        return index_.EmitWide(value);
     }
-    return Widen(Op::OpSConvert, EmitExpr(value));
+    return Widen(Op::OpSConvert, index_.Emit(value));
 }
 
-Id Emitter::Compute(const ScalarNode&, const InRange& range) {
-    return EmitInRange(range);
+Id ScalarCode::Compute(const ScalarNode&, const InRange& range) {
+    return index_.EmitInRange(range);
 }
 
-Id Emitter::HoistedReciprocal(ScalarId sum) const {
-    for (const std::map<uint32_t, Id>& scope : scopes_) {
-        if (const auto found = scope.find(sum.value() | kReciprocal); found != scope.end()) {
-            return found->second;
-        }
-    }
-    return 0;
+Id ScalarCode::HoistedReciprocal(ScalarId sum) const {
+    return point_.Find(sum.value() | kReciprocal);
 }
 
-bool Emitter::IsSumOfSoftmax(ScalarId id) const {
-    return std::find(softmax_.sums.begin(), softmax_.sums.end(), id) != softmax_.sums.end();
+bool ScalarCode::IsSumOfSoftmax(ScalarId id) const {
+    return std::find(code_.softmax.sums.begin(), code_.softmax.sums.end(), id) !=
+           code_.softmax.sums.end();
 }
 
-Id Emitter::Compute(const ScalarNode&, const Map& map) {
+Id ScalarCode::Compute(const ScalarNode&, const Map& map) {
     // The sum is of an ordinary magnitude, so this is within the precision of a division.
     if (map.function == ScalarFunction::kDiv) {
         if (const Id reciprocal = HoistedReciprocal(map.arguments[1]); reciprocal != 0) {
@@ -165,7 +155,7 @@ Id Emitter::Compute(const ScalarNode&, const Map& map) {
     return functions_.Apply(map.function, kernel_[map.arguments.back()].type, arguments);
 }
 
-Id Emitter::Compute(const ScalarNode& node, const loop::Cast& cast) {
+Id ScalarCode::Compute(const ScalarNode& node, const Cast& cast) {
     const ElementType from = kernel_[cast.argument].type;
     if (node.type == ElementType::kF32) {
         if (const Id value = Dequantised(cast); value != 0) {
@@ -195,7 +185,7 @@ Id Emitter::Compute(const ScalarNode& node, const loop::Cast& cast) {
 }
 
 // In 0 there is no sign, as in an integer.
-Id Emitter::Dequantised(const loop::Cast& cast) {
+Id ScalarCode::Dequantised(const Cast& cast) {
     if (!IsInteger(kernel_[cast.argument].type)) {
         return 0;
     }
@@ -214,12 +204,10 @@ Id Emitter::Dequantised(const loop::Cast& cast) {
 }
 
 // Clamped before it is divided, a quotient has the range for which kernels divide by multiplying.
-Id Emitter::WholeQuotient(ScalarId id, const Quantised& quantised) {
+Id ScalarCode::WholeQuotient(ScalarId id, const Quantised& quantised) {
     const uint32_t key = id.value() | kWhole;
-    for (const std::map<uint32_t, Id>& scope : scopes_) {
-        if (const auto found = scope.find(key); found != scope.end()) {
-            return found->second;
-        }
+    if (const Id known = point_.Find(key); known != 0) {
+        return known;
     }
     Id dividend = Value(quantised.dividend);
     const auto times_divisor = [&](float whole) { return F(whole * quantised.divisor); };
@@ -233,13 +221,21 @@ Id Emitter::WholeQuotient(ScalarId id, const Quantised& quantised) {
     dividend = b_.Select(Test(Op::OpFOrdLessThan, dividend, high), dividend, high);
     const Id quotient = Binary(Op::OpFDiv, dividend, F(quantised.divisor));
     const Id whole = functions_.Apply(ScalarFunction::kRound, ElementType::kF32, Ids{quotient});
-    scopes_.back().emplace(key, whole);
+    point_.Add(key, whole);
     return whole;
 }
 
-Id Emitter::Compute(const ScalarNode& node, const Bitcast& cast) {
+Id ScalarCode::Compute(const ScalarNode& node, const Bitcast& cast) {
     return conversions_.FromCode(
         conversions_.CodeOf(Value(cast.argument), kernel_[cast.argument].type), node.type);
+}
+
+Id ScalarCode::Compute(const ScalarNode& node, const Reduce&) {
+    return reductions_->ReductionValue(IdOf(kernel_, node));
+}
+
+Id ScalarCode::Compute(const ScalarNode& node, const ArgReduce&) {
+    return reductions_->ReductionValue(IdOf(kernel_, node));
 }
 
 }  // namespace fornax::graph::loop

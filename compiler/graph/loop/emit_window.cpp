@@ -1,13 +1,10 @@
-// Reductions over sliding windows, in tiles.
-//
-// A workgroup computes a tile of points along the window's axes. First its invocations compute the
-// elements that the tile's windows cover into workgroup memory, each once; then each invocation
-// computes a column of points, reading what neighbouring windows share once. The scalars behind the
-// reductions and the stores come last, for the points that exist.
+// Reductions over sliding windows, in tiles (emit_window.h).
+#include "compiler/graph/loop/emit_window.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/graph/loop/emitter.h"
+#include "compiler/graph/loop/emit_columns.h"
 #include "compiler/graph/loop/window.h"
 
 namespace fornax::graph::loop {
@@ -29,13 +26,10 @@ int64_t RoundUp(int64_t value, int64_t to) {
     return (value + to - 1) / to * to;
 }
 
-}  // namespace
-
-class WindowEmitter {
+class WindowMapping final : MappingPart, ScalarStorage {
   public:
-    WindowEmitter(Emitter& emitter, const Window& window)
-        : e_(emitter),
-          b_(emitter.b_),
+    WindowMapping(KernelParts& parts, const Window& window)
+        : MappingPart(parts),
           window_(window),
           x_(window.axes.back()),
           y_(window.axes.size() > 1 ? window.axes.front() : WindowAxis{{Symbol("$ y"), 1}}) {
@@ -63,59 +57,32 @@ class WindowEmitter {
     }
 
     void Run() {
-        e_.local_size_ = static_cast<uint32_t>(tile_.lanes * tile_.groups);
-        e_.group_ = {static_cast<uint32_t>(tile_.lanes), static_cast<uint32_t>(tile_.groups), 1};
-        const Expr x_tiles = CeilDiv(x_.point.extent, tile_.lanes).Simplify(e_.domain_);
-        const Expr y_tiles =
-            CeilDiv(y_.point.extent, tile_.groups * tile_.rows).Simplify(e_.domain_);
-        Expr outer(1);
-        for (const Loop& loop : window_.outer) {
-            outer *= loop.extent;
-        }
-        const Id workgroup = e_.WorkgroupIndex(outer * x_tiles * y_tiles);
-        e_.lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
+        grid_.SetLocalSize(static_cast<uint32_t>(tile_.lanes), static_cast<uint32_t>(tile_.groups));
+        const Expr x_tiles = CeilDiv(x_.point.extent, tile_.lanes).Simplify(domain_);
+        const Expr y_tiles = CeilDiv(y_.point.extent, tile_.groups * tile_.rows).Simplify(domain_);
+        const Id workgroup = grid_.WorkgroupIndex(PointsOf(window_.outer) * x_tiles * y_tiles);
+        grid_.LoadLane();
         local_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationId);
         for (const ScalarId id : window_.staged) {
             const int64_t behind = x_.stride * (tile_.lanes - 1) + x_.width - tile_.staged_columns;
             const int64_t elements =
                 tile_.staged_rows * tile_.staged_columns + std::max<int64_t>(behind, 0);
-            arrays_.push_back(b_.WorkgroupArray(e_.TypeFor(e_.kernel_[id].type),
-                                                static_cast<uint32_t>(elements)));
+            arrays_.push_back(
+                b_.WorkgroupArray(TypeFor(kernel_[id].type), static_cast<uint32_t>(elements)));
         }
-        b_.If(e_.in_grid_ == 0 ? b_.True() : e_.in_grid_, [&] {
-            e_.OpenScope();
-            const Id x_count = e_.EmitExpr(x_tiles), y_count = e_.EmitExpr(y_tiles);
+        b_.If(grid_.inside(), [&] {
+            const ValueScope scope(point_);
+            const Id x_count = index_.Emit(x_tiles), y_count = index_.Emit(y_tiles);
             const Id rest = b_.UDiv(workgroup, x_count);
             x_first_ = b_.Mul(b_.UMod(workgroup, x_count), U(tile_.lanes));
             y_first_ = b_.Mul(b_.UMod(rest, y_count), U(tile_.groups * tile_.rows));
-            e_.BindFromIndex(window_.outer, b_.UDiv(rest, y_count));
-            for (const Loop& loop : window_.outer) {
-                e_.bound_variables_ |= VariableSet{1} << *e_.scope_.Find(loop.variable);
-            }
+            index_.BindFromIndex(window_.outer, b_.UDiv(rest, y_count));
+            point_.AddVariables(scope_.VariablesOf(window_.outer));
             EmitStaging();
             b_.WorkgroupBarrier();
             EmitPoints();
-            e_.CloseScope();
         });
     }
-
-    // The element of a staged scalar that the point and the window's place say.
-    Id Element(size_t staged) {
-        const Expr y = y_.offset ? Expr(y_.offset->variable) : Expr(0);
-        const Expr x = x_.offset ? Expr(x_.offset->variable) : Expr(0);
-        const Expr place = e_.Simplified((y_.stride * row_ + y) * tile_.staged_columns + x);
-        if (!place.is_constant()) {
-            return Read(staged, place);
-        }
-        const auto [element, is_new] =
-            elements_.try_emplace({staged, place.constant_part()}, Id{0});
-        if (is_new) {
-            element->second = Read(staged, place);
-        }
-        return element->second;
-    }
-
-    const Window& window() const { return window_; }
 
   private:
     struct Tile {
@@ -128,7 +95,7 @@ class WindowEmitter {
     Id U(int64_t value) { return b_.Uint(static_cast<uint32_t>(value)); }
 
     int64_t BytesOf(ScalarId id) const {
-        const Held held = HeldAs(e_.kernel_[id].type);
+        const Held held = HeldAs(kernel_[id].type);
         return held == Held::kI64 || held == Held::kF64 ? 8 : 4;
     }
 
@@ -173,48 +140,43 @@ class WindowEmitter {
         return static_cast<double>(tiles) * (staging + vectors * point + kWorkgroup);
     }
 
-    VariableSet Bit(const Loop& loop) const {
-        const std::optional<size_t> variable = e_.scope_.Find(loop.variable);
-        return variable ? VariableSet{1} << *variable : 0;
-    }
-
     // Along an axis a staged element is the first point's, at an offset that is the element's
     // number in the tile.
     void BindElement(const WindowAxis& axis, Id first, Id number, int64_t count) {
         if (axis.offset) {
-            e_.Bind(axis.offset->variable, count, number);
+            index_.Bind(axis.offset->variable, count, number);
         } else {
-            e_.Bind(axis.point.variable, axis.point.extent + count, b_.Add(first, number));
+            index_.Bind(axis.point.variable, axis.point.extent + count, b_.Add(first, number));
         }
     }
 
     void EmitStaging() {
-        const Domain domain = e_.domain_;
-        const VariableSet bound = e_.bound_variables_;
-        e_.OpenScope();
+        const DomainScope domain(domain_);
+        const BoundVariables bound(point_);
+        const ValueScope scope(point_);
         for (const auto& [axis, first] : {std::pair(&y_, y_first_), {&x_, x_first_}}) {
-            e_.Bind(axis->point.variable, axis->point.extent, first);
+            index_.Bind(axis->point.variable, axis->point.extent, first);
             if (axis->offset) {
-                e_.bound_variables_ |= Bit(axis->point);
+                point_.AddVariables(scope_.VariablesOf(axis->point));
             }
         }
-        e_.Hoist(e_.Needed(window_.staged));
+        scalars_.Hoist(scalars_.Needed(window_.staged));
         const int64_t along = tile_.lanes * tile_.groups / kLanes;
-        const Id lane_x = b_.UMod(e_.lane_, U(kLanes)), lane_y = b_.UDiv(e_.lane_, U(kLanes));
+        const Id lane_x = b_.UMod(grid_.lane(), U(kLanes)),
+                 lane_y = b_.UDiv(grid_.lane(), U(kLanes));
         const int64_t parts = tile_.staged_columns / kLanes;
         const auto store_part = [&](Id row, Id part) {
             const Id column = b_.Add(part, lane_x);
-            e_.OpenScope();
+            const ValueScope scope(point_);
             BindElement(x_, x_first_, column, tile_.staged_columns);
             const Id place = b_.Add(b_.Mul(row, U(tile_.staged_columns)), column);
             for (size_t i = 0; i < window_.staged.size(); ++i) {
-                const Id value = e_.Value(window_.staged[i]);
+                const Id value = scalars_.Value(window_.staged[i]);
                 b_.Store(b_.ElementPointer(arrays_[i], place), value);
             }
-            e_.CloseScope();
         };
         const auto store_row = [&](Id row) {
-            e_.OpenScope();
+            const ValueScope scope(point_);
             BindElement(y_, y_first_, row, tile_.staged_rows);
             if (parts <= kMaxUnrolledParts) {
                 for (int64_t part = 0; part < parts; ++part) {
@@ -227,7 +189,6 @@ class WindowEmitter {
                            return {};
                        });
             }
-            e_.CloseScope();
         };
         b_.For(U(0), U(tile_.staged_rows), U(along), {}, [&](Id base, std::span<const Id>) -> Ids {
             const Id row = b_.Add(base, lane_y);
@@ -236,14 +197,11 @@ class WindowEmitter {
             return {};
         });
         for (const WindowAxis* axis : {&y_, &x_}) {
-            e_.Unbind(axis->point.variable);
+            index_.Unbind(axis->point.variable);
             if (axis->offset) {
-                e_.Unbind(axis->offset->variable);
+                index_.Unbind(axis->offset->variable);
             }
         }
-        e_.CloseScope();
-        e_.bound_variables_ = bound;
-        e_.domain_ = domain;
     }
 
     void EmitPoints() {
@@ -252,32 +210,27 @@ class WindowEmitter {
         const Id x = b_.Add(x_first_, lane_x);
         first_ = b_.Add(b_.Mul(lane_y, U(tile_.rows * y_.stride * tile_.staged_columns)),
                         b_.Mul(lane_x, U(x_.stride)));
-        e_.OpenScope();
-        e_.Bind(x_.point.variable, x_.point.extent, x);
-        e_.bound_variables_ |= Bit(x_.point) | Bit(y_.point);
-        e_.staged_ = window_.staged;
-        e_.window_ = this;
+        const ValueScope scope(point_);
+        index_.Bind(x_.point.variable, x_.point.extent, x);
+        point_.AddVariables(scope_.VariablesOf(x_.point) | scope_.VariablesOf(y_.point));
+        const StagedScope staged(scalars_, window_.staged);
         const auto in_row = [&](int64_t row, const std::function<void()>& code) {
             row_ = row;
-            e_.OpenScope();
-            e_.Bind(y_.point.variable, y_.point.extent, b_.Add(y, U(row)));
+            const ValueScope scope(point_);
+            index_.Bind(y_.point.variable, y_.point.extent, b_.Add(y, U(row)));
             code();
-            e_.Unbind(y_.point.variable);
-            e_.CloseScope();
+            index_.Unbind(y_.point.variable);
         };
         std::vector<Ids> values(static_cast<size_t>(tile_.rows));
         for (int64_t row = 0; row < tile_.rows; ++row) {
+            const StorageScope shared(scalars_, *this);
             in_row(row, [&] {
                 for (const ScalarId reduction : window_.reductions) {
-                    values[static_cast<size_t>(row)].push_back(e_.Value(reduction));
+                    values[static_cast<size_t>(row)].push_back(scalars_.Value(reduction));
                 }
             });
         }
-        e_.window_ = nullptr;
-        std::vector<const Store*> stores;
-        for (const Store& store : e_.kernel_.stores) {
-            stores.push_back(&store);
-        }
+        const std::vector<const Store*> stores = StoresOf(kernel_);
         const Id x_inside = Inside(x, x_.point.extent, tile_.lanes);
         for (int64_t row = 0; row < tile_.rows; ++row) {
             const Id y_inside =
@@ -285,30 +238,84 @@ class WindowEmitter {
             b_.If(b_.And(y_inside, x_inside), [&] {
                 in_row(row, [&] {
                     for (size_t i = 0; i < window_.reductions.size(); ++i) {
-                        e_.scopes_.back().emplace(window_.reductions[i].value(),
-                                                  values[static_cast<size_t>(row)][i]);
+                        point_.Add(window_.reductions[i], values[static_cast<size_t>(row)][i]);
                     }
-                    e_.EmitStores(stores);
+                    stores_.Emit(stores);
                 });
             });
         }
-        e_.CloseScope();
     }
 
     Id Inside(Id index, const Expr& extent, int64_t tile) {
         const std::optional<int64_t> constant = extent.constant();
-        return constant && *constant % tile == 0
-                   ? b_.True()
-                   : b_.ULess(index, e_.EmitExpr(e_.Simplified(extent)));
+        return constant && *constant % tile == 0 ? b_.True()
+                                                 : b_.ULess(index, index_.EmitSimplified(extent));
+    }
+
+    // --- Values that points share
+
+    Id Find(ScalarId id) override {
+        const auto staged = std::find(window_.staged.begin(), window_.staged.end(), id);
+        if (staged != window_.staged.end()) {
+            return Element(static_cast<size_t>(staged - window_.staged.begin()));
+        }
+        const std::optional<std::vector<int64_t>> place = UnrolledPlace(id);
+        const auto known = place ? unrolled_.find({id.value(), *place}) : unrolled_.end();
+        return known == unrolled_.end() ? 0 : known->second;
+    }
+
+    void Keep(ScalarId id, Id value) override {
+        if (const std::optional<std::vector<int64_t>> place = UnrolledPlace(id)) {
+            unrolled_.emplace(std::pair(id.value(), *place), value);
+        }
+    }
+
+    // Where the loops of unrolled reductions that the scalar depends on are; nullopt if it depends
+    // on the point too, or on loops that are not unrolled.
+    std::optional<std::vector<int64_t>> UnrolledPlace(ScalarId id) const {
+        std::vector<int64_t> place;
+        for (size_t i = 0; i < scope_.variables.size(); ++i) {
+            if (((scope_.free[id.value()] >> i) & 1) == 0) {
+                continue;
+            }
+            const Symbol& variable = scope_.variables[i].variable;
+            for (const WindowAxis& axis : window_.axes) {
+                if (axis.point.variable == variable) {
+                    return std::nullopt;
+                }
+            }
+            if (((scope_.parallel >> i) & 1) == 0) {
+                const Range range = domain_.ranges.at(variable);
+                if (!range.is_one()) {
+                    return std::nullopt;
+                }
+                place.push_back(range.low);
+            }
+        }
+        return place.empty() ? std::nullopt : std::optional(place);
+    }
+
+    // The element of a staged scalar that the point and the window's place say.
+    Id Element(size_t staged) {
+        const Expr y = y_.offset ? Expr(y_.offset->variable) : Expr(0);
+        const Expr x = x_.offset ? Expr(x_.offset->variable) : Expr(0);
+        const Expr place = nests_.Simplified((y_.stride * row_ + y) * tile_.staged_columns + x);
+        if (!place.is_constant()) {
+            return Read(staged, place);
+        }
+        const auto [element, is_new] =
+            elements_.try_emplace({staged, place.constant_part()}, Id{0});
+        if (is_new) {
+            element->second = Read(staged, place);
+        }
+        return element->second;
     }
 
     Id Read(size_t staged, const Expr& place) {
-        const Id index = b_.Add(first_, e_.EmitExpr(place));
+        const Id index = b_.Add(first_, index_.Emit(place));
         return b_.Load(b_.ElementPointer(arrays_[staged], index));
     }
 
-    Emitter& e_;
-    spirv::ModuleBuilder& b_;
     const Window& window_;
     WindowAxis x_, y_;
     int64_t bytes_ = 4;  // of a staged element
@@ -319,71 +326,26 @@ class WindowEmitter {
     Id first_ = 0;                  // the invocation's first element
     int64_t row_ = 0;               // which of the invocation's points is being computed
     std::map<std::pair<size_t, int64_t>, Id> elements_;  // that have been read
+    // Values in unrolled reductions that do not depend on the point, by scalar and place.
+    std::map<std::pair<uint32_t, std::vector<int64_t>>, Id> unrolled_;
 };
 
-bool Emitter::EmitWindow() {
-    const std::optional<Window> window = FindWindow(kernel_, scope_);
+}  // namespace
+
+bool EmitWindow(KernelParts& parts) {
+    const std::optional<Window> window = FindWindow(parts.code.kernel, parts.code.scope);
     if (!window) {
         return false;
     }
     if (window->lanes) {
-        return EmitColumns(*window);
+        return EmitColumns(parts, *window);
     }
-    WindowEmitter emitter(*this, *window);
-    if (!emitter.ChooseTile()) {
+    WindowMapping mapping(parts, *window);
+    if (!mapping.ChooseTile()) {
         return false;
     }
-    emitter.Run();
+    mapping.Run();
     return true;
-}
-
-// --- Values in the points ------------------------------------------------------------------------
-
-// Where the loops of unrolled reductions that the scalar depends on are; nullopt if it depends on
-// the point too, or on loops that are not unrolled.
-std::optional<std::vector<int64_t>> Emitter::UnrolledPlace(ScalarId id) const {
-    std::vector<int64_t> place;
-    for (size_t i = 0; i < scope_.variables.size(); ++i) {
-        if (((scope_.free[id.value()] >> i) & 1) == 0) {
-            continue;
-        }
-        const Symbol& variable = scope_.variables[i].variable;
-        for (const WindowAxis& axis : window_->window().axes) {
-            if (axis.point.variable == variable) {
-                return std::nullopt;
-            }
-        }
-        if (((scope_.parallel >> i) & 1) == 0) {
-            const Range range = domain_.ranges.at(variable);
-            if (!range.is_one()) {
-                return std::nullopt;
-            }
-            place.push_back(range.low);
-        }
-    }
-    return place.empty() ? std::nullopt : std::optional(place);
-}
-
-Id Emitter::StagedValue(ScalarId id) {
-    if (window_ == nullptr) {
-        return 0;
-    }
-    const auto staged = std::find(staged_.begin(), staged_.end(), id);
-    if (staged != staged_.end()) {
-        return window_->Element(static_cast<size_t>(staged - staged_.begin()));
-    }
-    const std::optional<std::vector<int64_t>> place = UnrolledPlace(id);
-    const auto known = place ? unrolled_.find({id.value(), *place}) : unrolled_.end();
-    return known == unrolled_.end() ? 0 : known->second;
-}
-
-void Emitter::KeepUnrolled(ScalarId id, Id value) {
-    if (window_ == nullptr) {
-        return;
-    }
-    if (const std::optional<std::vector<int64_t>> place = UnrolledPlace(id)) {
-        unrolled_.emplace(std::pair(id.value(), *place), value);
-    }
 }
 
 }  // namespace fornax::graph::loop

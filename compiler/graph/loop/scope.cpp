@@ -36,10 +36,7 @@ VariableSet FreeVariables(const Kernel& kernel, const ScalarNode& node, const Sc
         const bool local = Kernel::IsLocal(load->buffer);
         free |= local ? scope.parallel : scope.parallel | scope.sequential;
     }
-    for (const Loop& loop : LoopsOf(node)) {
-        free &= ~Bit(*scope.Find(loop.variable));
-    }
-    return free;
+    return free & ~scope.VariablesOf(LoopsOf(node));
 }
 
 }  // namespace
@@ -51,6 +48,23 @@ std::optional<size_t> Scope::Find(const Symbol& variable) const {
         }
     }
     return std::nullopt;
+}
+
+VariableSet Scope::VariablesOf(std::span<const Loop> loops) const {
+    VariableSet set = 0;
+    for (const Loop& loop : loops) {
+        if (const std::optional<size_t> variable = Find(loop.variable)) {
+            set |= Bit(*variable);
+        }
+    }
+    return set;
+}
+
+std::vector<bool> Scope::VaryingWith(VariableSet set, std::vector<bool> scalars) const {
+    for (size_t i = 0; i < scalars.size(); ++i) {
+        scalars[i] = scalars[i] && (free[i] & set) != 0;
+    }
+    return scalars;
 }
 
 VariableSet Scope::FreeIn(const Expr& expr) const {
@@ -92,9 +106,7 @@ Scope FindScope(const Kernel& kernel) {
     scope.sequential = (Bit(scope.variables.size()) - 1) & ~scope.parallel;
     for (const Phase& phase : kernel.phases) {
         AddLoops(phase.lanes, scope);
-        for (const Loop& loop : phase.lanes) {
-            scope.lanes |= Bit(*scope.Find(loop.variable));
-        }
+        scope.lanes |= scope.VariablesOf(phase.lanes);
     }
     for (const ScalarNode& node : kernel.scalars) {
         AddLoops(LoopsOf(node), scope);
@@ -105,17 +117,36 @@ Scope FindScope(const Kernel& kernel) {
     return scope;
 }
 
-std::vector<const Store*> StoresOf(const Kernel& kernel) {
-    std::vector<const Store*> stores;
-    for (const Store& store : kernel.stores) {
+namespace {
+
+void AddStores(std::span<const Store> more, std::vector<const Store*>& stores) {
+    for (const Store& store : more) {
         stores.push_back(&store);
     }
+}
+
+}  // namespace
+
+std::vector<const Store*> StoresOf(const Kernel& kernel) {
+    std::vector<const Store*> stores;
+    AddStores(kernel.stores, stores);
     for (const Phase& phase : kernel.phases) {
-        for (const Store& store : phase.stores) {
-            stores.push_back(&store);
-        }
+        AddStores(phase.stores, stores);
     }
     return stores;
+}
+
+std::vector<const Store*> StoresOf(const Phase& phase) {
+    std::vector<const Store*> stores;
+    AddStores(phase.stores, stores);
+    return stores;
+}
+
+bool LoadsWhatIsWritten(const Kernel& kernel) {
+    return std::any_of(kernel.scalars.begin(), kernel.scalars.end(), [&](const ScalarNode& node) {
+        const auto* load = std::get_if<Load>(&node.value);
+        return load != nullptr && kernel[load->buffer].written;
+    });
 }
 
 std::span<const Loop> LoopsOf(const ScalarNode& node) {

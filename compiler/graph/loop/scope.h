@@ -40,6 +40,11 @@ struct Scope {
     std::vector<VariableSet> free;  // of each scalar
 
     std::optional<size_t> Find(const Symbol& variable) const;
+    // The loops' variables. Loops that code has made are none of the kernel's.
+    VariableSet VariablesOf(std::span<const Loop> loops) const;
+    VariableSet VariablesOf(const Loop& loop) const { return VariablesOf({&loop, 1}); }
+    // Those of the scalars that depend on any of the variables.
+    std::vector<bool> VaryingWith(VariableSet set, std::vector<bool> scalars) const;
     // The free variables of an expression. It holds only known variables and earlier scalars.
     VariableSet FreeIn(const Expr& expr) const;
 };
@@ -54,6 +59,9 @@ Scope FindScope(const Kernel& kernel);
 
 // The kernel's stores and those of its phases.
 std::vector<const Store*> StoresOf(const Kernel& kernel);
+std::vector<const Store*> StoresOf(const Phase& phase);
+// Whether the kernel loads from a buffer that it stores to.
+bool LoadsWhatIsWritten(const Kernel& kernel);
 // The loops of a reduction, else none.
 std::span<const Loop> LoopsOf(const ScalarNode& node);
 // The scalars that the node takes directly, without those of expressions.
