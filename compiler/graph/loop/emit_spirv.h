@@ -44,8 +44,8 @@ struct Module {
     uint32_t local_size = 1;  // invocations in a workgroup
 };
 
-// kUnsupported, with a sentence, for what the target or the emitter does not have; the caller then
-// computes it on the host.
+// kUnsupported, with a sentence, for what the target does not have, or what no code is written for;
+// the caller then computes it on the host.
 Result<Module> EmitSpirv(const Kernel& kernel, const Target& target);
 
 }  // namespace fornax::graph::loop
