@@ -1,6 +1,7 @@
 // The copy of a loop that its plan makes, and the tests before it.
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/PatternMatch.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
 
@@ -14,6 +15,7 @@ using llvm::BasicBlock;
 using llvm::BranchInst;
 using llvm::Instruction;
 using llvm::Value;
+namespace match = llvm::PatternMatch;
 
 namespace {
 
@@ -46,6 +48,39 @@ void MoveTo(BasicBlock& block, const BasicBlock& next, Value* value) {
         MoveTo(block, next, operand);
     }
     inst->moveBefore(block.getTerminator());
+}
+
+// What is known of a value where a condition has been tested: all lanes of it are true, or none is.
+// `tested` is the block of the test, in which nothing is known yet.
+void ReplaceKnown(Value* value, bool all, const BasicBlock& tested) {
+    auto* inst = llvm::dyn_cast<Instruction>(value);
+    if (!inst || !inst->getType()->isIntOrIntVectorTy(1)) {
+        return;
+    }
+    Value *a = nullptr, *b = nullptr;
+    llvm::CmpInst::Predicate predicate = {};
+    if (match::match(inst, match::m_Not(match::m_Value(a)))) {
+        ReplaceKnown(a, !all, tested);
+    } else if (match::match(inst, match::m_Freeze(match::m_Value(a)))) {
+        ReplaceKnown(a, all, tested);
+    } else if (all ? match::match(inst, match::m_And(match::m_Value(a), match::m_Value(b)))
+                   : match::match(inst, match::m_Or(match::m_Value(a), match::m_Value(b)))) {
+        ReplaceKnown(a, all, tested);
+        ReplaceKnown(b, all, tested);
+    } else if (match::match(inst, match::m_ICmp(predicate, match::m_BitCast(match::m_Value(a)),
+                                                match::m_Value(b))) &&
+               llvm::CmpInst::isEquality(predicate) &&
+               all == (predicate == llvm::CmpInst::ICMP_EQ) &&
+               (match::match(b, match::m_AllOnes()) || match::match(b, match::m_Zero()))) {
+        ReplaceKnown(a, match::match(b, match::m_AllOnes()), tested);
+    }
+    Value* known = all ? llvm::Constant::getAllOnesValue(inst->getType())
+                       : llvm::Constant::getNullValue(inst->getType());
+    inst->replaceUsesWithIf(known, [&](const llvm::Use& use) {
+        auto* user = llvm::cast<Instruction>(use.getUser());
+        const auto* phi = llvm::dyn_cast<llvm::PHINode>(user);
+        return (phi ? phi->getIncomingBlock(use) : user->getParent()) != &tested;
+    });
 }
 
 }  // namespace
@@ -234,6 +269,11 @@ void LoopVersionPlan::Carry(llvm::Function& function) {
         phi.setIncomingValue(static_cast<unsigned>(index), copies[&phi]);
     }
     CountAddresses(copies, *before, *first, *last);
+    for (const Wanted& wanted : each_iteration_) {
+        if (const auto copy = copies.find(wanted.condition); copy != copies.end()) {
+            ReplaceKnown(copy->second, wanted.value, *first);
+        }
+    }
     before->getTerminator()->replaceSuccessorWith(header, first);
     if (const llvm::SmallVector<Wanted, kMostIterationTests + 1> at_first = AtFirst();
         !at_first.empty()) {

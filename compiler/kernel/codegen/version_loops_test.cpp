@@ -3,6 +3,7 @@
 // leaving.
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 
 #include "compiler/kernel/codegen/kernel_harness.h"
@@ -156,6 +157,26 @@ TEST(VersionLoops, ALoopOfSpeculatedLoadsHasTwoVersions) {
             EXPECT_NE(native->optimized_llvm_ir().find(", label %loop.tests"), std::string::npos)
                 << lanes << robust << native->optimized_llvm_ir();
         }
+    }
+}
+
+// The copy runs iterations in which all lanes are there: none leaves with what it has so far.
+TEST(VersionLoops, NoLaneLeavesTheCopy) {
+    const ir::Kernel kernel = TwoBufferKernel(kAttributes, kPrologue, kBody);
+    for (const uint32_t lanes : {32u, 64u}) {
+        const Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes);
+        ASSERT_TRUE(native.ok());
+        std::istringstream lines(native->optimized_llvm_ir());
+        bool in_copy = false;
+        uint32_t lines_of_copy = 0;
+        for (std::string line; std::getline(lines, line);) {
+            if (!line.empty() && line[0] != ' ') {
+                in_copy = line.find(".versioned:") != std::string::npos;
+            }
+            lines_of_copy += in_copy ? 1 : 0;
+            EXPECT_FALSE(in_copy && line.find("= select") != std::string::npos) << line;
+        }
+        EXPECT_GT(lines_of_copy, 20u);
     }
 }
 
