@@ -52,12 +52,31 @@ bool IsLarge(const llvm::Function& function) {
     return function.size() > kManyBlocks || function.getInstructionCount() > kManyInstructions;
 }
 
+// Leaves out the pass that makes constants short: a vector whose elements fit in bytes becomes a
+// load that extends them, which is a shuffle more. Kernels that use all registers load such
+// constants anew in each iteration, and what bounds them is mostly shuffles.
+class CodegenPasses : public llvm::legacy::PassManagerBase {
+  public:
+    explicit CodegenPasses(llvm::legacy::PassManager& passes) : passes_(passes) {}
+
+    void add(llvm::Pass* pass) override {
+        if (pass->getPassName() == "X86 Fixup Vector Constants") {
+            delete pass;
+        } else {
+            passes_.add(pass);
+        }
+    }
+
+  private:
+    llvm::legacy::PassManager& passes_;
+};
+
 // As LLVMTargetMachine::addPassesToEmitFile, which leaves no choice of passes.
 bool AddPasses(const llvm::Module& module,
                llvm::TargetMachine& target_machine,
                llvm::raw_pwrite_stream& stream,
                llvm::CodeGenFileType type,
-               llvm::legacy::PassManager& passes) {
+               llvm::legacy::PassManagerBase& passes) {
     auto& machine = static_cast<llvm::LLVMTargetMachine&>(target_machine);
     llvm::TargetPassConfig* config = machine.createPassConfig(passes);
     config->setDisableVerify(true);
@@ -95,7 +114,8 @@ Status RunBackend(llvm::Module& module,
     std::unique_ptr<llvm::DiagnosticHandler> previous = context.getDiagnosticHandler();
     context.setDiagnosticHandler(std::make_unique<DiagnosticCollector>(&errors));
     llvm::legacy::PassManager passes;
-    const bool supported = AddPasses(module, machine, stream, type, passes);
+    CodegenPasses chosen(passes);
+    const bool supported = AddPasses(module, machine, stream, type, chosen);
     if (supported) {
         passes.run(module);
     }
