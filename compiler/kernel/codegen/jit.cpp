@@ -6,6 +6,7 @@
 #include "compiler/kernel/codegen/casts_before_shuffles.h"
 #include "compiler/kernel/codegen/cheap_floats.h"
 #include "compiler/kernel/codegen/contract.h"
+#include "compiler/kernel/codegen/invariant_low_bits.h"
 #include "compiler/kernel/codegen/iteration_tables.h"
 #include "compiler/kernel/codegen/promote_slots.h"
 #include "compiler/kernel/codegen/target_machine.h"
@@ -187,6 +188,7 @@ Status OptimizeModule(llvm::Module& module,
                 llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
                                                       /*UseMemorySSA=*/true));
             passes.addPass(VersionLoopsPass());
+            passes.addPass(InvariantLowBitsPass());
             passes.addPass(ReciprocalsPass());
             passes.addPass(IterationTablesPass());
         }
