@@ -9,6 +9,7 @@
 #include "compiler/kernel/codegen/invariant_low_bits.h"
 #include "compiler/kernel/codegen/iteration_tables.h"
 #include "compiler/kernel/codegen/promote_slots.h"
+#include "compiler/kernel/codegen/shared_loads.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/codegen/version_loops.h"
 
@@ -193,6 +194,8 @@ Status OptimizeModule(llvm::Module& module,
             passes.addPass(IterationTablesPass());
         }
         passes.addPass(CastsBeforeShufflesPass());
+        passes.addPass(PairedHalvesPass());
+        passes.addPass(SplatLoadsPass());
         passes.addPass(KeepNanPass());
         passes.addPass(RoundingCastsPass());
         passes.addPass(FieldsPass());
