@@ -6,6 +6,7 @@
 #include "compiler/kernel/codegen/casts_before_shuffles.h"
 #include "compiler/kernel/codegen/cheap_floats.h"
 #include "compiler/kernel/codegen/contract.h"
+#include "compiler/kernel/codegen/dot_shifts.h"
 #include "compiler/kernel/codegen/invariant_low_bits.h"
 #include "compiler/kernel/codegen/iteration_tables.h"
 #include "compiler/kernel/codegen/promote_slots.h"
@@ -196,6 +197,7 @@ Status OptimizeModule(llvm::Module& module,
         passes.addPass(CastsBeforeShufflesPass());
         passes.addPass(PairedHalvesPass());
         passes.addPass(SplatLoadsPass());
+        passes.addPass(DotShiftsPass());
         passes.addPass(KeepNanPass());
         passes.addPass(RoundingCastsPass());
         passes.addPass(FieldsPass());
