@@ -1,7 +1,9 @@
 #include "compiler/kernel/codegen/dot_shifts.h"
 
 #include <optional>
+#include <utility>
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
@@ -21,7 +23,7 @@ namespace match = llvm::PatternMatch;
 
 namespace {
 
-// One shift in place of another pays nothing.
+// One shift in place of another pays nothing. For each field.
 constexpr size_t kLeastDots = 2;
 // Sums of so many dot products of four bytes, 255 * 128 each at most, fit in 32 bits.
 constexpr size_t kMostDots = 1024;
@@ -42,18 +44,30 @@ llvm::IntrinsicInst* AsDot(Value* value) {
     }
 }
 
-// What is multiplied: fields of `words`, shifted down by `shift` and masked, all of the vector or
-// the part that `part` takes of it.
-struct Fields {
+// Fields of `words`, one a byte: shifted down by `shift`, up by `up`, and masked by `mask`.
+struct Field {
     Value* words = nullptr;
     Value* shift = nullptr;
-    Value* mask = nullptr;
-    llvm::ShuffleVectorInst* part = nullptr;
+    unsigned up = 0;
+    APInt mask;
 
-    bool IsLike(const Fields& other) const {
-        return shift == other.shift && mask == other.mask && !part == !other.part &&
+    bool IsLike(const Field& other) const {
+        return shift == other.shift && up == other.up && mask == other.mask;
+    }
+};
+
+// The bytes of one or two fields, all of a vector or the part that `part` takes of it.
+struct Bytes {
+    llvm::SmallVector<Field, 2> fields;
+    llvm::ShuffleVectorInst* part = nullptr;
+    Instruction* vector = nullptr;
+
+    bool IsLike(const Bytes& other) const {
+        return !part == !other.part &&
                (!part || (part->getType() == other.part->getType() &&
-                          part->getShuffleMask() == other.part->getShuffleMask()));
+                          part->getShuffleMask() == other.part->getShuffleMask())) &&
+               llvm::equal(fields, other.fields,
+                           [](const Field& a, const Field& b) { return a.IsLike(b); });
     }
 };
 
@@ -66,88 +80,133 @@ bool IsMultipliedOnly(const Value& vector, bool whole = true) {
     });
 }
 
-std::optional<Fields> FieldsOf(Value* bytes) {
-    Fields fields;
-    if (auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(bytes);
-        shuffle && llvm::isa<llvm::UndefValue>(shuffle->getOperand(1))) {
-        fields.part = shuffle;
-        bytes = shuffle->getOperand(0);
-    }
+Value* WithoutFreeze(Value* value) {
+    match::match(value, match::m_Freeze(match::m_Value(value)));
+    return value;
+}
+
+std::optional<Field> FieldOf(Value* value) {
+    Field field;
     Value* shifted = nullptr;
     const APInt* mask = nullptr;
-    if (!match::match(bytes, match::m_And(match::m_Value(shifted), match::m_APInt(mask))) ||
-        !IsMultipliedOnly(*bytes)) {
+    const APInt* up = nullptr;
+    if (!match::match(value, match::m_And(match::m_Value(shifted), match::m_APInt(mask)))) {
         return {};
     }
-    fields.mask = llvm::cast<Instruction>(bytes)->getOperand(1);
-    match::match(shifted, match::m_Freeze(match::m_Value(shifted)));
+    shifted = WithoutFreeze(shifted);
+    if (match::match(shifted, match::m_Shl(match::m_Value(shifted), match::m_APInt(up)))) {
+        field.up = static_cast<unsigned>(up->getLimitedValue(kByteBits));
+        shifted = WithoutFreeze(shifted);
+    }
     if (!match::match(shifted,
-                      match::m_LShr(match::m_Value(fields.words), match::m_Value(fields.shift)))) {
+                      match::m_LShr(match::m_Value(field.words), match::m_Value(field.shift)))) {
         return {};
     }
     // Four times the same byte, which has room for the longest shift.
     const APInt byte = mask->trunc(kByteBits);
     const llvm::KnownBits known = llvm::computeKnownBits(
-        fields.shift, llvm::cast<Instruction>(bytes)->getModule()->getDataLayout());
-    const bool fits = *mask == APInt::getSplat(mask->getBitWidth(), byte) &&
-                      known.getMaxValue().ule(kByteBits - byte.getActiveBits());
-    return fits ? std::optional(fields) : std::nullopt;
+        field.shift, llvm::cast<Instruction>(value)->getModule()->getDataLayout());
+    if (*mask != APInt::getSplat(mask->getBitWidth(), byte) || byte.isZero() ||
+        field.up > byte.countr_zero() ||
+        known.getMaxValue().ugt(kByteBits - (byte.getActiveBits() - field.up)) ||
+        llvm::isa<llvm::Constant>(field.shift)) {
+        return {};
+    }
+    field.mask = mask->lshr(field.up);
+    return field;
 }
 
-// The dot products that are added up to the last one, from the first one on.
+std::optional<Bytes> BytesOf(Value* value) {
+    Bytes bytes;
+    if (auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(value);
+        shuffle && llvm::isa<llvm::UndefValue>(shuffle->getOperand(1))) {
+        bytes.part = shuffle;
+        value = shuffle->getOperand(0);
+    }
+    bytes.vector = llvm::dyn_cast<Instruction>(value);
+    if (!bytes.vector || !IsMultipliedOnly(*value)) {
+        return {};
+    }
+    Value *first = value, *second = nullptr;
+    match::match(value, match::m_Or(match::m_OneUse(match::m_Value(first)),
+                                    match::m_OneUse(match::m_Value(second))));
+    for (Value* part : {first, second}) {
+        const std::optional<Field> field = part ? FieldOf(part) : std::nullopt;
+        if (part && !field) {
+            return {};
+        }
+        if (part) {
+            bytes.fields.push_back(*field);
+        }
+    }
+    const auto in_byte = [](const Field& field) { return field.mask.shl(field.up); };
+    if (second && in_byte(bytes.fields[0]).intersects(in_byte(bytes.fields[1]))) {
+        return {};
+    }
+    return bytes;
+}
+
+// The dot products that are added up, from the last one back to the first one.
 struct Sum {
     llvm::SmallVector<llvm::IntrinsicInst*, 8> dots;
-    llvm::SmallVector<Fields, 8> fields;
+    llvm::SmallVector<Bytes, 8> bytes;
 };
 
 std::optional<Sum> SumOf(llvm::IntrinsicInst& last) {
     Sum sum;
     Value* value = &last;
     while (llvm::IntrinsicInst* dot = AsDot(value)) {
-        const std::optional<Fields> fields = FieldsOf(dot->getArgOperand(1));
-        if (!fields ||
-            (!sum.fields.empty() && (!fields->IsLike(sum.fields[0]) || !dot->hasOneUse())) ||
+        std::optional<Bytes> bytes = BytesOf(dot->getArgOperand(1));
+        if (!bytes || (!sum.dots.empty() && (!bytes->IsLike(sum.bytes[0]) || !dot->hasOneUse())) ||
             sum.dots.size() == kMostDots) {
             return {};
         }
         sum.dots.push_back(dot);
-        sum.fields.push_back(*fields);
+        sum.bytes.push_back(std::move(*bytes));
         value = dot->getArgOperand(0);
     }
-    // One shift that is a number is an operation that others may share.
-    const bool pays = sum.dots.size() >= kLeastDots && match::match(value, match::m_Zero()) &&
-                      !llvm::isa<llvm::Constant>(sum.fields[0].shift);
-    return pays ? std::optional(sum) : std::nullopt;
+    const bool pays = match::match(value, match::m_Zero()) &&
+                      sum.dots.size() >= kLeastDots * sum.bytes[0].fields.size();
+    return pays ? std::optional(std::move(sum)) : std::nullopt;
 }
 
-Value* PartOf(llvm::IRBuilder<>& b, const Fields& fields, Value* vector) {
-    return fields.part ? b.CreateShuffleVector(vector, fields.part->getShuffleMask()) : vector;
+Value* PartOf(llvm::IRBuilder<>& b, const Bytes& bytes, Value* vector) {
+    return bytes.part ? b.CreateShuffleVector(vector, bytes.part->getShuffleMask()) : vector;
 }
 
-void ShiftOnce(const Sum& sum) {
+// The sum of one of the fields.
+Value* SumOfField(llvm::IRBuilder<>& b, const Sum& sum, size_t index) {
     llvm::IntrinsicInst& last = *sum.dots[0];
-    const Fields& like = sum.fields[0];
-    llvm::IRBuilder<> b(&last);
+    const Field& like = sum.bytes[0].fields[index];
     // The mask of fields in place is computed where the distances are, which may be before a loop.
     if (auto* shift = llvm::dyn_cast<Instruction>(like.shift)) {
         b.SetInsertPoint(shift->getParent(), *shift->getInsertionPointAfterDef());
     } else {
         b.SetInsertPointPastAllocas(last.getFunction());
     }
-    Value* mask = b.CreateShl(like.mask, like.shift);
+    Value* mask = b.CreateShl(llvm::ConstantInt::get(like.shift->getType(), like.mask), like.shift);
     Value* total = llvm::Constant::getNullValue(last.getType());
     for (size_t i = sum.dots.size(); i-- > 0;) {
-        const Fields& fields = sum.fields[i];
         // Beside the words, which other lanes' dot products take their parts of as well.
-        b.SetInsertPoint(llvm::cast<Instruction>(fields.part ? fields.part->getOperand(0)
-                                                             : sum.dots[i]->getArgOperand(1)));
-        Value* in_place = b.CreateAnd(b.CreateFreeze(fields.words), mask);
+        b.SetInsertPoint(sum.bytes[i].vector);
+        Value* in_place = b.CreateAnd(b.CreateFreeze(sum.bytes[i].fields[index].words), mask);
         b.SetInsertPoint(&last);
-        total =
-            b.CreateIntrinsic(last.getType(), last.getIntrinsicID(),
-                              {total, PartOf(b, fields, in_place), sum.dots[i]->getArgOperand(2)});
+        total = b.CreateIntrinsic(
+            last.getType(), last.getIntrinsicID(),
+            {total, PartOf(b, sum.bytes[i], in_place), sum.dots[i]->getArgOperand(2)});
     }
-    last.replaceAllUsesWith(b.CreateAShr(total, PartOf(b, like, like.shift)));
+    Value* shifted = b.CreateAShr(total, PartOf(b, sum.bytes[0], like.shift));
+    return like.up == 0 ? shifted : b.CreateShl(shifted, like.up);
+}
+
+void ShiftOnce(const Sum& sum) {
+    llvm::IntrinsicInst& last = *sum.dots[0];
+    llvm::IRBuilder<> b(&last);
+    Value* total = SumOfField(b, sum, 0);
+    for (size_t i = 1; i < sum.bytes[0].fields.size(); ++i) {
+        total = b.CreateAdd(total, SumOfField(b, sum, i));
+    }
+    last.replaceAllUsesWith(total);
     llvm::RecursivelyDeleteTriviallyDeadInstructions(&last);
 }
 

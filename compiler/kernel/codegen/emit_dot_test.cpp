@@ -73,5 +73,32 @@ TEST(EmitDot, AChainHasOneDifference) {
     EXPECT_EQ(differences, 2u) << code;
 }
 
+// Four bits of one word and a fifth one of another are no negative bytes, however the fifth got to
+// its place.
+TEST(EmitDot, FieldsAreNotMoved) {
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kInvocationsOf64, R"(
+    %nibbles:i32 = const 252645135
+    %bits:i32 = const 16843009
+    %sixteen:i32 = const 16
+    %b0:i32 = shl %i, %two
+    %x0:i32, %x1:i32, %x2:i32 = load_buffer %in, %b0 align(4)
+    %low:i32 = and %x0, %nibbles
+    %high:i32 = and %x1, %bits
+    %moved:i32 = imul %high, %sixteen
+    %five:i32 = or %low, %moved
+    %r:i32 = sdot4 %five, %x2, %s
+    store_buffer %out, %b0, %r align(4)
+    return
+)");
+    const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 32);
+    ASSERT_TRUE(native.ok()) << native.error().message;
+    const std::string& code = native->optimized_llvm_ir();
+    if (code.find("vpdpbusd.512") == std::string::npos) {
+        GTEST_SKIP() << "This processor has no such products of 512 bits.";
+    }
+    EXPECT_EQ(code.find("-2139062144"), std::string::npos) << code;  // 0x80808080
+}
+
 }  // namespace
 }  // namespace fornax::kernel

@@ -8,6 +8,7 @@
 
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/PatternMatch.h>
 
 #include "compiler/kernel/codegen/pure_ops_internal.h"
 
@@ -43,6 +44,7 @@ class IntegerEmitter {
 
     llvm::Value* Shift(llvm::Instruction::BinaryOps shift);
     llvm::Value* Quotient(bool is_signed);
+    llvm::Value* Product(llvm::Value* a, llvm::Value* c);
     llvm::Value* Remainder(bool is_signed);
     llvm::Value* DivisorWithoutTraps(bool is_signed);
     llvm::Value* QuotientByFloat(bool is_signed);
@@ -186,6 +188,15 @@ llvm::Value* IntegerEmitter::HighestBit(llvm::Value* value) {
     return b_.CreateSub(Int(bits() - 1), zeros);
 }
 
+// LLVM knows more bits of a shift than of a product by a power of two, such as that a bit which is
+// moved up leaves the highest bit of its byte clear (pure_ops_dot.cpp).
+llvm::Value* IntegerEmitter::Product(llvm::Value* a, llvm::Value* c) {
+    const llvm::APInt* power = nullptr;
+    return llvm::PatternMatch::match(c, llvm::PatternMatch::m_Power2(power))
+               ? b_.CreateShl(a, power->logBase2())
+               : b_.CreateMul(a, c);
+}
+
 Values IntegerEmitter::Emit() {
     llvm::Value* a = in_[0];
     llvm::Value* c = in_.size() > 1 ? in_[1] : nullptr;
@@ -195,7 +206,7 @@ Values IntegerEmitter::Emit() {
         case Op::kISub:
             return {b_.CreateSub(a, c)};
         case Op::kIMul:
-            return {b_.CreateMul(a, c)};
+            return {Product(a, c)};
         case Op::kUDiv:
             return {Quotient(false)};
         case Op::kSDiv:
