@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "compiler/kernel/ir/evaluate.h"
+
 namespace fornax::kernel {
 
 namespace {
@@ -48,12 +50,6 @@ IndexRange Product(const IndexRange& a, const IndexRange& b) {
     const auto [low, high] = std::minmax(
         {Times(a.low, b.low), Times(a.low, b.high), Times(a.high, b.low), Times(a.high, b.high)});
     return {.low = low, .high = high};
-}
-
-// The number of this many bits that is congruent and nearest to 0.
-int64_t NearZero(uint64_t value, uint32_t bits) {
-    const uint32_t unused = 64 - bits;
-    return static_cast<int64_t>(value << unused) >> unused;
 }
 
 }  // namespace
@@ -235,9 +231,9 @@ std::optional<IndexAlgebra::Scaled> IndexAlgebra::TakeReplaceable(IndexSum& sum,
 IndexExpr IndexAlgebra::Finish(IndexSum sum, uint32_t bits) {
     if (bits != kExact) {
         for (IndexSum::Part& part : sum.parts) {
-            part.factor = NearZero(static_cast<uint64_t>(part.factor), bits);
+            part.factor = ir::SignExtend(static_cast<uint64_t>(part.factor), bits);
         }
-        sum.constant = NearZero(static_cast<uint64_t>(sum.constant), bits);
+        sum.constant = ir::SignExtend(static_cast<uint64_t>(sum.constant), bits);
     }
     std::erase_if(sum.parts, [](const IndexSum::Part& part) { return part.factor == 0; });
     const std::optional<Scaled> replacement = TakeReplaceable(sum, bits);

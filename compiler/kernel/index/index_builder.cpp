@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "compiler/kernel/index/upper_bound.h"
+#include "compiler/kernel/ir/evaluate.h"
 
 namespace fornax::kernel {
 
@@ -239,8 +240,7 @@ std::optional<int64_t> IndexBuilder::StepOf(ir::ValueId param) {
     if (value != param) {
         return std::nullopt;
     }
-    const uint32_t unused = 64 - Bits(param);
-    return static_cast<int64_t>(step << unused) >> unused;
+    return ir::SignExtend(step, Bits(param));
 }
 
 IndexExpr IndexBuilder::OfInteger(const ir::Instruction& inst, ir::ValueId value) {

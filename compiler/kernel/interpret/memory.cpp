@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/half.h"
+#include "compiler/kernel/ir/evaluate.h"
 
 namespace fornax::kernel {
 
@@ -82,10 +83,7 @@ uint64_t ApplyFloatAtomic(AtomicOp op, ir::Type type, uint64_t old, uint64_t val
 }  // namespace
 
 uint64_t ApplyAtomic(AtomicOp op, ir::Type type, uint64_t old, uint64_t value, uint64_t comparand) {
-    uint32_t unused = 64 - ir::BitWidth(type);
-    auto is_signed = [unused](uint64_t bits) {
-        return static_cast<int64_t>(bits << unused) >> unused;
-    };
+    auto is_signed = [&](uint64_t bits) { return ir::SignExtend(bits, ir::BitWidth(type)); };
     switch (op) {
         case AtomicOp::kLoad:
             return old;

@@ -18,9 +18,6 @@ namespace {
 uint64_t Mask(uint32_t width) {
     return width >= 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
 }
-int64_t SignExtend(uint64_t bits, uint32_t width) {
-    return static_cast<int64_t>(bits << (64 - width)) >> (64 - width);
-}
 
 double ToDouble(Type type, uint64_t bits) {
     switch (type) {

@@ -5,6 +5,11 @@
 
 namespace fornax::kernel::ir {
 
+// An integer of so many bits, 1 to 64, as a number with a sign.
+constexpr int64_t SignExtend(uint64_t bits, uint32_t width) {
+    return static_cast<int64_t>(bits << (64 - width)) >> (64 - width);
+}
+
 // Computes the results of `inst`, whose operands have the given bits (zero extended). False if the
 // operation is not a function of its operands alone (constants, inputs, memory, control flow).
 // Where ops.def says "any value" it picks one: x / 0 is all ones and x % 0 is x, shifts take their

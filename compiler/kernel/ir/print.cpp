@@ -37,6 +37,7 @@
 #include <cmath>
 
 #include "base/half.h"
+#include "compiler/kernel/ir/evaluate.h"
 #include "compiler/kernel/ir/group.h"
 #include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/ir/text.h"
@@ -225,8 +226,7 @@ class Printer {
             return;
         }
         if (IsInteger(type)) {
-            uint32_t unused = 64 - BitWidth(type);
-            SignedNumber(static_cast<int64_t>(bits << unused) >> unused);
+            SignedNumber(SignExtend(bits, BitWidth(type)));
             return;
         }
         char buffer[64];
