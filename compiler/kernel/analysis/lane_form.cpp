@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "compiler/kernel/analysis/lane_rules.h"
+
 namespace fornax::kernel {
 
 bool LaneForm::HasStrideOf(const LaneForm& other) const {
@@ -29,43 +31,42 @@ namespace {
 
 // A stride of `times` / `by` times as much, without a remainder. False if its factors get too
 // large.
-bool Scale(LaneForm& lanes, int64_t times, int64_t by) {
+bool Scale(LaneForm& lanes, int64_t times, uint64_t by) {
+    constexpr uint64_t kMost = kMaxScale * kMaxScale;  // a larger one stays too large
     if (!lanes.HasRows()) {
         return true;
     }
-    if (times <= 0) {
+    const auto factor = static_cast<uint64_t>(times);
+    if (times <= 0 || factor > kMost || by > kMost) {
         return false;
     }
-    const uint64_t above = std::gcd(lanes.by, static_cast<uint64_t>(times));
-    const uint64_t below = std::gcd(lanes.times, static_cast<uint64_t>(by));
-    lanes.times = lanes.times / below * (static_cast<uint64_t>(times) / above);
-    lanes.by = lanes.by / above * (static_cast<uint64_t>(by) / below);
+    const uint64_t above = std::gcd(lanes.by, factor);
+    const uint64_t below = std::gcd(lanes.times, by);
+    lanes.times = lanes.times / below * (factor / above);
+    lanes.by = lanes.by / above * (by / below);
     return lanes.times <= kMaxScale && lanes.by <= kMaxScale;
 }
 
 }  // namespace
 
-Lanes Divided(const LaneForm& in, int64_t by) {
-    LaneForm lanes = Each(in, [by](int64_t at) { return at / by; });
+Lanes Divided(LaneForm lanes, uint64_t by) {
+    lanes.offsets = EachLane(std::move(lanes.offsets), [by](uint64_t at) { return at / by; });
     return Scale(lanes, 1, by) ? Lanes(std::move(lanes)) : std::nullopt;
 }
 
-Lanes Multiplied(const LaneForm& in, int64_t times) {
-    LaneForm lanes = Each(in, [times](int64_t at) { return at * times; });
+Lanes Multiplied(LaneForm lanes, int64_t times) {
+    const auto factor = static_cast<uint64_t>(times);
+    lanes.offsets = EachLane(std::move(lanes.offsets), [=](uint64_t at) { return at * factor; });
     return Scale(lanes, times, 1) ? Lanes(std::move(lanes)) : std::nullopt;
 }
 
-LaneForm Remainder(const LaneForm& in, int64_t by) {
-    LaneForm lanes{.offsets = in.offsets, .rows = {}, .stride = {}};
-    return Each(std::move(lanes), [by](int64_t at) { return at % by; });
+LaneForm Remainder(const LaneForm& in, uint64_t by) {
+    return {.offsets = EachLane(in.offsets, [by](uint64_t at) { return at % by; })};
 }
 
 LaneForm WithoutRows(const LaneForm& in) {
-    LaneForm lanes{.offsets = in.offsets, .rows = {}, .stride = {}};
-    for (size_t i = 0; i < in.rows.size(); ++i) {
-        lanes.offsets[i] += in.rows[i] * in.UnitStride();
-    }
-    return lanes;
+    const auto units = EachLane(in.rows, [&](int64_t row) { return row * in.UnitStride(); });
+    return {.offsets = SumOfLanes(in.offsets, units, 1)};
 }
 
 bool AreRows(const std::vector<int64_t>& rows) {
@@ -76,35 +77,23 @@ bool AreRows(const std::vector<int64_t>& rows) {
 }
 
 Lanes Sum(LaneForm first, const LaneForm& second, int64_t sign) {
-    for (size_t i = 0; i < first.offsets.size(); ++i) {
-        first.offsets[i] += sign * second.offsets[i];
-    }
-    if (!second.HasRows()) {
-        return first;
-    }
-    if (sign < 0) {
-        return {};
-    }
-    if (!first.HasRows()) {
-        LaneForm sum = second;
-        sum.offsets = std::move(first.offsets);
-        return sum;
-    }
-    if (!first.HasStrideOf(second)) {
+    if (first.HasRows() && second.HasRows() && !first.HasStrideOf(second)) {
         // One of them goes on by a stride of 1 within the rows of the other.
-        if (AreRows(first.rows) == AreRows(second.rows)) {
+        if (sign < 0 || AreRows(first.rows) == AreRows(second.rows)) {
             return {};
-        }
-        for (size_t i = 0; i < first.offsets.size(); ++i) {
-            first.offsets[i] -= second.offsets[i];
         }
         return AreRows(first.rows) ? Sum(std::move(first), WithoutRows(second), 1)
                                    : Sum(WithoutRows(first), second, 1);
     }
-    for (size_t i = 0; i < first.rows.size(); ++i) {
-        first.rows[i] += second.rows[i];
+    if (sign < 0 && second.HasRows()) {
+        return {};
     }
-    return first;
+    std::vector<int64_t> offsets = SumOfLanes(std::move(first.offsets), second.offsets, sign);
+    std::vector<int64_t> rows = SumOfLanes(first.rows, second.rows, 1);
+    LaneForm sum = second.HasRows() ? second : first;
+    sum.offsets = std::move(offsets);
+    sum.rows = std::move(rows);
+    return sum;
 }
 
 }  // namespace lane_forms

@@ -38,18 +38,10 @@ using Lanes = std::optional<LaneForm>;
 inline constexpr uint64_t kMaxScale = uint64_t{1} << 20;
 inline constexpr size_t kLeastLanesOfARow = 4;
 
-template <typename Map>
-LaneForm Each(LaneForm lanes, Map map) {
-    for (int64_t& offset : lanes.offsets) {
-        offset = map(offset);
-    }
-    return lanes;
-}
-
 // The stride, if there is one, is a multiple of `by`.
-Lanes Divided(const LaneForm& in, int64_t by);
-LaneForm Remainder(const LaneForm& in, int64_t by);
-Lanes Multiplied(const LaneForm& in, int64_t times);
+Lanes Divided(LaneForm in, uint64_t by);
+LaneForm Remainder(const LaneForm& in, uint64_t by);
+Lanes Multiplied(LaneForm in, int64_t times);
 // The first + the second * `sign`, which is 1 or -1. If their strides differ, the one whose lanes
 // lie within rows of the other is of a value that is 1.
 Lanes Sum(LaneForm first, const LaneForm& second, int64_t sign);

@@ -118,9 +118,7 @@ void LaneAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) {
             }
             if (OneForSubgroup(inst)) {
                 // The set of lanes is a subgroup's own, even where operands are the workgroup's.
-                LanePattern pattern = Varying(inst.results[0]);
-                pattern.kind = LanePattern::Kind::kUniform;
-                pattern.workgroup = IsOneSubgroup(kernel_);
+                LanePattern pattern = Uniform(inst.results[0], IsOneSubgroup(kernel_));
                 if (inst.op == Op::kSubgroupBallot) {
                     pattern.max = TypeMax(kernel_.subgroup_size);
                 }
@@ -141,12 +139,7 @@ void LaneAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) {
     }
     // Atomics, private memory and other subgroup operations differ by lane.
     for (ir::ValueId result : inst.results) {
-        LanePattern pattern = Varying(result);
-        if (lanes_ == 1) {
-            pattern.kind = LanePattern::Kind::kUniform;
-            pattern.workgroup = single_vector_;
-        }
-        Update(result, std::move(pattern));
+        Update(result, lanes_ == 1 ? Uniform(result, single_vector_) : Varying(result));
     }
 }
 
@@ -184,12 +177,7 @@ void LaneAnalysis::UpdateByOperands(const ir::Instruction& inst, bool uniform) {
     const bool workgroup = all(&LanePattern::workgroup);
     uniform |= all(&LanePattern::uniform);
     for (ir::ValueId result : inst.results) {
-        LanePattern pattern = Varying(result);
-        if (uniform) {
-            pattern.kind = LanePattern::Kind::kUniform;
-            pattern.workgroup = workgroup;
-        }
-        Update(result, std::move(pattern));
+        Update(result, uniform ? Uniform(result, workgroup) : Varying(result));
     }
 }
 
@@ -214,9 +202,8 @@ void LaneAnalysis::VisitConstruct(ir::InstId id, int depth, int& divergence) {
         if (inst.op != Op::kScope && !workgroup_level_[id.index]) {
             const LanePattern& condition = patterns_[inst.operands[0].index];
             bool divergent = condition.kind != LanePattern::Kind::kUnknown && !condition.uniform();
-            if (divergent && !facts.divergent) {
-                facts.divergent = true;
-                changed_ = true;
+            if (divergent) {
+                Learn(facts.divergent);
             }
         }
         for (ir::BlockId block : inst.blocks) {
@@ -240,13 +227,11 @@ void LaneAnalysis::VisitExit(ir::InstId id, int divergence) {
         ++loop.continue_sites;
         bool at_end = enclosing_.back() == inst.target;
         if (!branch && !at_end) {
-            changed_ |= !loop.masked_continues;
-            loop.masked_continues = true;
+            Learn(loop.masked_continues);
             for (ir::InstId construct : enclosing_) {
                 ConstructFacts& facts = facts_[construct.index];
                 if (static_cast<int>(facts.depth) > target_depth) {
-                    changed_ |= !facts.loses_lanes;
-                    facts.loses_lanes = true;
+                    Learn(facts.loses_lanes);
                 }
             }
         }
@@ -262,20 +247,17 @@ void LaneAnalysis::VisitExit(ir::InstId id, int divergence) {
             int depth = static_cast<int>(facts.depth);
             bool is_loop = kernel_.inst(construct).op == Op::kLoop;
             if (depth > target_depth) {
-                changed_ |= !facts.loses_lanes;
-                facts.loses_lanes = true;
+                Learn(facts.loses_lanes);
             }
             if (is_loop && depth >= target_depth && !workgroup_level_[construct.index]) {
-                changed_ |= !facts.divergent;
-                facts.divergent = true;
+                Learn(facts.divergent);
             }
         }
     }
     if (inst.op == Op::kExit) {
         ConstructFacts& target = facts_[inst.target.index];
         if (!branch) {
-            changed_ |= !target.masked_exits;
-            target.masked_exits = true;
+            Learn(target.masked_exits);
         }
         Merge(kernel_.inst(inst.target).results, inst.operands,
               target.divergent || target.masked_exits);
@@ -318,13 +300,7 @@ void LaneAnalysis::Merge(std::span<const ir::ValueId> into,
             joined.kind = LanePattern::Kind::kVarying;
         }
         if (joined.varying()) {
-            joined.offsets.clear();
-            joined.rows.clear();
-            joined.stride = {};
-            joined.groups.clear();
-            joined.narrow_scale = 0;
-            joined.workgroup = false;
-            joined.base_zeros = 0;
+            joined = {.kind = LanePattern::Kind::kVarying, .max = joined.max};
         }
         Update(into[i], std::move(joined));
     }
@@ -344,12 +320,10 @@ void LaneAnalysis::Update(ir::ValueId value, LanePattern pattern) {
     if (pattern.varying() && old.varying() && pattern.groups != old.groups) {
         pattern.groups.clear();  // likewise
     }
-    if (ir::Type type = kernel_.type(value); ir::IsInteger(type)) {
-        pattern.max = std::min(pattern.max, TypeMax(ir::BitWidth(type)));
-    }
+    pattern.max = std::min(pattern.max, MaxOf(value));
     if (old.kind != LanePattern::Kind::kUnknown && pattern.max > old.max &&
         ++max_updates_[value.index] > kWidenAfter) {
-        pattern.max = Varying(value).max;
+        pattern.max = MaxOf(value);
     }
     if (pattern == old) {
         return;
@@ -358,12 +332,9 @@ void LaneAnalysis::Update(ir::ValueId value, LanePattern pattern) {
     changed_ = true;
 }
 
-LanePattern LaneAnalysis::Varying(ir::ValueId value) const {
-    LanePattern pattern;
-    pattern.kind = LanePattern::Kind::kVarying;
-    ir::Type type = kernel_.type(value);
-    pattern.max = ir::IsInteger(type) ? TypeMax(ir::BitWidth(type)) : UINT64_MAX;
-    return pattern;
+uint64_t LaneAnalysis::MaxOf(ir::ValueId value) const {
+    const ir::Type type = kernel_.type(value);
+    return ir::IsInteger(type) ? TypeMax(ir::BitWidth(type)) : UINT64_MAX;
 }
 
 }  // namespace fornax::kernel

@@ -123,7 +123,19 @@ class LaneAnalysis {
     LanePattern BuiltinPattern(ir::BuiltinId builtin) const;
     LanePattern PurePattern(const ir::Instruction& inst) const;
     LanePattern ScalarPattern(const ir::Instruction& inst) const;
-    LanePattern Varying(ir::ValueId value) const;
+    bool LanesCompareAlike(const ir::Instruction& inst) const;
+    // Nothing more is known of the value.
+    LanePattern Varying(ir::ValueId value) const {
+        return {.kind = LanePattern::Kind::kVarying, .max = MaxOf(value)};
+    }
+    LanePattern Uniform(ir::ValueId value, bool workgroup) const {
+        return {.kind = LanePattern::Kind::kUniform, .workgroup = workgroup, .max = MaxOf(value)};
+    }
+    uint64_t MaxOf(ir::ValueId value) const;
+    void Learn(bool& fact) {
+        changed_ |= !fact;
+        fact = true;
+    }
     bool DefinedBefore(ir::ValueId value, ir::InstId construct) const;
 
     const ir::Kernel& kernel_;
@@ -141,27 +153,14 @@ class LaneAnalysis {
     bool changed_ = false;
 };
 
-// The pattern of integer operations on scalar-held operands (lane_pattern_rules.cpp). `bits` is the
-// operand width. `max` is not theirs: the rules of index/upper_bound.h say it.
 namespace lane_patterns {
-uint64_t TypeMax(uint32_t bits);
-int64_t Wrap(int64_t value, uint32_t bits);
+inline uint64_t TypeMax(uint32_t bits) {
+    return ~uint64_t{0} >> (64 - bits);
+}
 // Offsets and base share no bits: base | offset == base + offset.
 bool Disjoint(const LanePattern& pattern);
-LanePattern Normalize(LanePattern pattern);
-LanePattern Add(const LanePattern& a, const LanePattern& b, uint32_t bits, bool subtract);
-LanePattern MulConst(const LanePattern& a, uint64_t factor, uint32_t bits);
-// Constant offsets times a uniform value, whose pattern is `stride_pattern`.
-LanePattern MulUniform(const LanePattern& pattern,
-                       ir::ValueId stride,
-                       const LanePattern& stride_pattern);
-LanePattern ShiftRightConst(const LanePattern& a, uint32_t amount);
-LanePattern AndConst(const LanePattern& a, uint64_t mask);
-// Constant offsets plus a varying value, whose pattern is `varying` and has groups of lanes.
-LanePattern AddGroups(const LanePattern& pattern, ir::ValueId value, const LanePattern& varying);
-// Lanes for which none of the patterns differs have the same number, counted from 0 in the order of
-// the lanes. Empty if that joins less than half of the lanes.
-std::vector<uint8_t> CommonGroups(const std::vector<const LanePattern*>& patterns, uint32_t lanes);
+// Offsets wrap with the type, and what is 0 for all lanes is left out.
+LanePattern Normalize(LanePattern pattern, uint32_t bits);
 }  // namespace lane_patterns
 
 }  // namespace fornax::kernel

@@ -87,6 +87,13 @@ TEST(Patterns, RowsThatVectorsDoNotDivide) {
     EXPECT_EQ(OfValue(x, "workgroup_size(20, 1, 2)"), "varying");
 }
 
+// Rows of four, two in a vector: the last vector's second half lies past the end.
+TEST(Patterns, LastRowsMayEndBeforeTheVector) {
+    const std::string y = "%v:i32 = builtin local_id_y";
+    EXPECT_EQ(OfValue(y, "workgroup_size(4, 5, 1)"), "pattern 0 0 0 0 1 1 1 1");
+    EXPECT_EQ(OfValue(y, "workgroup_size(4, 5, 2)"), "varying");
+}
+
 TEST(Patterns, BoundsAndZerosTravel) {
     const ir::Kernel kernel = TestKernel(
         "%a:i32 = imul %group, %c64\n%b:i32 = lshr %i, %four\n%c:i32 = imul %i, %eight\n" +

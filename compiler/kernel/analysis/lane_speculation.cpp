@@ -7,6 +7,13 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "compiler/kernel/analysis/lane_rules.h"
+#include "compiler/kernel/ir/any_inside.h"
+#include "compiler/kernel/ir/evaluate.h"
+
 namespace fornax::kernel {
 
 using ir::Op;
@@ -20,14 +27,10 @@ constexpr int64_t kMaxOffset = int64_t{1} << 30;
 constexpr int64_t kMaxRow = 1 << 12;
 
 using lane_forms::AreRows;
-using lane_forms::Divided;
-using lane_forms::Each;
 using lane_forms::kLeastLanesOfARow;
 using lane_forms::kMaxScale;
 using lane_forms::Lanes;
 using lane_forms::Multiplied;
-using lane_forms::Remainder;
-using lane_forms::Sum;
 using lane_forms::WithoutRows;
 using Found = std::optional<Speculation>;
 
@@ -46,28 +49,216 @@ Found With(Lanes lanes, Base base) {
     return Speculation{.lanes = std::move(*lanes), .base = base, .operand = {}, .assumptions = {}};
 }
 
-Found ByOperation(Lanes lanes) {
-    return With(std::move(lanes), Base::kOperation);
-}
-
 Found ByOwnLanes(Lanes lanes) {
     return With(std::move(lanes), Base::kFromOwnLanes);
 }
 
-// What lanes add leaves the bits of a multiple of `size` alone, in the base and in the rows.
-void AssumeAligned(Speculation& result, ir::ValueId value, const LaneForm& in, uint64_t size) {
-    uint64_t most = 0;
-    for (int64_t lane : in.offsets) {
-        most = std::max(most, static_cast<uint64_t>(lane) % size);
+std::string TextOf(const Assumption& assumed) {
+    const auto text = [&](const char* format) {
+        return fmt::format(fmt::runtime(format), fmt::arg("base", assumed.value.index),
+                           fmt::arg("other", assumed.other.index), fmt::arg("size", assumed.size),
+                           fmt::arg("number", assumed.number));
+    };
+    switch (assumed.kind) {
+        case Kind::kAtMost:
+            return text("%{base} <= {number}");
+        case Kind::kRoom:
+            return text("%{base} % {size} + {number} < {size}");
+        case Kind::kRoomBelow:
+            return text("%{base} % %{other} + {number} < %{other}");
+        case Kind::kMultiple:
+            return text("stride of %{base} % {size} == 0");
+        case Kind::kIsOne:
+            return text("%{base} == 1");
+        case Kind::kNoCommonBits:
+            return text("(%{base} | %{other}) & {number} == 0");
     }
-    if (most != 0) {
-        result.assumptions.push_back(
-            {.kind = Kind::kRoom, .value = value, .size = size, .number = most});
-    }
-    if (in.HasRows()) {
-        result.assumptions.push_back({.kind = Kind::kMultiple, .value = value, .size = size});
-    }
+    return "";
 }
+
+// How the lanes of one operation's result probably differ. What the rules need is assumed of the
+// operands' bases; where no assumption says it, the lanes' own values have to be compared.
+struct AssumedLanes {
+    using Result = Found;
+    static constexpr uint64_t kMaxSize = kMaxOffset;
+
+    const ir::Kernel& kernel;
+    const LaneAnalysis& patterns;
+    const ir::Instruction& inst;
+    const std::vector<const LaneForm*>& in;
+    const LaneForm& same;  // that of all lanes
+    const LaneForm& a = *in.front();
+    const LaneForm& b = *in.back();
+    const ir::ValueId value = inst.operands[0];
+    const uint32_t bits = ir::BitWidth(kernel.type(value));
+    std::vector<Assumption> assumptions = {};
+
+    Found Find() {
+        if (Found found = LanesOfResult(*this, kernel, inst)) {
+            return found;
+        }
+        assumptions.clear();
+        switch (inst.op) {
+            case Op::kUDiv:
+            case Op::kSDiv:
+            case Op::kURem:
+            case Op::kSRem:
+            case Op::kSMod:
+                return Division();
+            // A position that went through floats, as those of sampled texels do: scaled by a size
+            // and by its inverse, rounded, and kept inside.
+            case Op::kSToF:
+            case Op::kUToF:
+            case Op::kFToS:
+            case Op::kFToU:
+            case Op::kFloor:
+            case Op::kFAdd:
+            case Op::kFSub:
+            case Op::kFMul:
+            case Op::kFDiv:
+            case Op::kFma:
+            case Op::kSMin:
+            case Op::kSMax:
+            case Op::kUMin:
+            case Op::kUMax:
+                return OfOneVarying();
+            case Op::kSelect:
+                return *in[1] == *in[2] ? ByOwnLanes(*in[1]) : Found();
+            default:
+                return {};
+        }
+    }
+
+    // --- what LanesOfResult() asks --------------------------------------------------------------
+
+    static Found None() { return {}; }
+
+    bool StaysIn(LaneRange range) {
+        const bool is_signed = range != LaneRange::kUnsigned;
+        const uint64_t limit = lane_patterns::TypeMax(bits) >> (is_signed ? 1 : 0);
+        const auto high = static_cast<uint64_t>(a.Highest());
+        if (a.Lowest() < 0 || high >= limit || (a.HasRows() && bits > 32)) {
+            return false;
+        }
+        // The base is a lane's value if the lowest offset is 0, and then has a known bound.
+        if (a.HasRows() || a.Lowest() != 0 || patterns.pattern(value).max > limit - high) {
+            Assume({.kind = Kind::kAtMost, .value = value, .number = limit - high});
+        }
+        return true;
+    }
+    bool HasRoom(uint64_t size) {
+        if (size > lane_patterns::TypeMax(bits)) {
+            return false;  // the test is made in the type
+        }
+        uint64_t most = 0;
+        for (int64_t lane : a.offsets) {
+            most = std::max(most, static_cast<uint64_t>(lane) % size);
+        }
+        if (most != 0) {
+            Assume({.kind = Kind::kRoom, .value = value, .size = size, .number = most});
+        }
+        if (a.HasRows()) {
+            Assume({.kind = Kind::kMultiple, .value = value, .size = size});
+        }
+        return true;
+    }
+    static bool AddsFreeBits() { return false; }
+    bool NoCommonBits() {
+        const LaneForm& own = b == same ? a : b;
+        if ((a != same && b != same) || own.HasRows() || own.Lowest() < 0) {
+            return false;
+        }
+        Assume({.kind = Kind::kNoCommonBits,
+                .value = value,
+                .other = inst.operands[1],
+                .number = std::bit_ceil(static_cast<uint64_t>(own.Highest()) + 1) - 1});
+        return true;
+    }
+
+    Found Converted(bool follows) { return Made(follows, a); }
+    Found Times(uint64_t factor) { return Made(true, Multiplied(a, ir::SignExtend(factor, bits))); }
+    Found Quotient(bool follows, uint64_t size) {
+        return a.Lowest() < 0 ? Found() : Made(follows, lane_forms::Divided(a, size));
+    }
+    Found Remainder(bool follows, uint64_t size) {
+        return a.Lowest() < 0 ? Found() : Made(follows, lane_forms::Remainder(a, size));
+    }
+    Found Masked(bool follows, uint64_t mask) {
+        const auto masked = [mask](uint64_t at) { return at & mask; };
+        return a.HasRows() || a.Lowest() < 0
+                   ? Found()
+                   : Made(follows, LaneForm{.offsets = EachLane(a.offsets, masked)});
+    }
+    Found Sum(bool follows, int64_t sign) {
+        if (!follows && (a.HasRows() || b.HasRows())) {
+            return {};
+        }
+        if (sign < 0 && b.HasRows()) {
+            return ByOwnLanes(lane_forms::Sum(WithoutRows(a), WithoutRows(b), sign));
+        }
+        return Made(follows, lane_forms::Sum(a, b, sign));
+    }
+    // By a value that is 1 for all lanes, or that is the stride of rows.
+    Found Product() {
+        for (const size_t one : {size_t{0}, size_t{1}}) {
+            const LaneForm& other = *in[1 - one];
+            if (*in[one] != same) {
+                continue;
+            }
+            const std::vector<int64_t>& rows = other.HasRows() ? other.rows : other.offsets;
+            if (AreRows(rows) && (!other.HasRows() || other.offsets == same.offsets)) {
+                LaneForm lanes = same;
+                lanes.rows = rows;
+                lanes.stride = other.HasRows() ? inst.results[0] : inst.operands[one];
+                return Made(true, std::move(lanes));
+            }
+            Found found = With(other, Base::kOperand);
+            found->operand = inst.operands[1 - one];
+            found->assumptions.push_back({.kind = Kind::kIsOne, .value = inst.operands[one]});
+            return found;
+        }
+        return {};
+    }
+
+    // --- the rest ---------------------------------------------------------------------------
+
+    void Assume(const Assumption& assumption) { assumptions.push_back(assumption); }
+
+    Found Made(bool follows, Lanes lanes) {
+        Found found = With(std::move(lanes), follows ? Base::kOperation : Base::kFromOwnLanes);
+        if (found && follows) {
+            found->assumptions = std::move(assumptions);
+        }
+        return found;
+    }
+
+    // By a value that is known at run time only: all lanes have one quotient.
+    Found Division() {
+        if (b != same || a.HasRows()) {
+            return {};
+        }
+        const bool divides = inst.op == Op::kUDiv || inst.op == Op::kSDiv;
+        const bool is_unsigned = inst.op == Op::kUDiv || inst.op == Op::kURem;
+        const bool follows = is_unsigned && StaysIn(LaneRange::kUnsigned);
+        Assume({.kind = Kind::kRoomBelow,
+                .value = value,
+                .other = inst.operands[1],
+                .number = static_cast<uint64_t>(a.Highest())});
+        return Made(follows, divides ? same : a);
+    }
+
+    // As the first operand's, if the others are one value for all lanes, or as the second's if that
+    // is so.
+    Found OfOneVarying() {
+        const size_t own = in.size() > 1 && a == same ? 1 : 0;
+        for (size_t i = 0; i < in.size(); ++i) {
+            if (i != own && *in[i] != same) {
+                return {};
+            }
+        }
+        return ByOwnLanes(WithoutRows(*in[own]));
+    }
+};
 
 }  // namespace
 
@@ -100,7 +291,7 @@ Found LaneSpeculation::Find(ir::ValueId value) {
         return With(same_, Base::kHeld);
     }
     if (pattern.constant_offsets()) {
-        return With(LaneForm{.offsets = pattern.offsets, .rows = {}, .stride = {}}, Base::kHeld);
+        return With(LaneForm{.offsets = pattern.offsets}, Base::kHeld);
     }
     if (looked_into_ >= kMaxValues) {
         return {};
@@ -113,12 +304,12 @@ Found LaneSpeculation::OfRows(const LanePattern& pattern) {
     if (pattern.narrow_scale != 0) {
         return {};
     }
-    LaneForm lanes{.offsets = pattern.offsets, .rows = {}, .stride = {}};
+    LaneForm lanes{.offsets = pattern.offsets};
     if (!pattern.groups.empty()) {
         // All lanes have the same multiple of different strides.
         const Speculation* strides = Of(pattern.stride);
         const Lanes multiples = strides ? Multiplied(strides->lanes, pattern.rows[0]) : Lanes();
-        return multiples ? With(Sum(*multiples, lanes, 1), Base::kHeld) : Found();
+        return multiples ? With(lane_forms::Sum(*multiples, lanes, 1), Base::kHeld) : Found();
     }
     const std::set<int64_t> rows(pattern.rows.begin(), pattern.rows.end());
     if (rows.size() * kLeastLanesOfARow <= pattern.rows.size() && *rows.begin() >= 0) {
@@ -127,17 +318,12 @@ Found LaneSpeculation::OfRows(const LanePattern& pattern) {
         for (int64_t row : rows) {
             common = std::gcd(common, row);
         }
-        lanes.rows = pattern.rows;
-        for (int64_t& row : lanes.rows) {
-            row /= std::max<int64_t>(common, 1);
-        }
+        lanes.rows = EachLane(pattern.rows, [&](int64_t row) { return row / common; });
         lanes.stride = pattern.stride;
-        lanes.times = static_cast<uint64_t>(std::max<int64_t>(common, 1));
+        lanes.times = static_cast<uint64_t>(common);
         return lanes.times <= kMaxScale ? With(std::move(lanes), Base::kHeld) : Found();
     }
-    for (size_t i = 0; i < pattern.rows.size(); ++i) {
-        lanes.offsets[i] += pattern.rows[i];
-    }
+    lanes.offsets = SumOfLanes(pattern.offsets, pattern.rows, 1);
     Found found = With(std::move(lanes), Base::kHeld);
     found->assumptions.push_back({.kind = Kind::kIsOne, .value = pattern.stride});
     return found;
@@ -153,247 +339,22 @@ Found LaneSpeculation::OfVarying(ir::ValueId value) {
     if (inst->operands.empty() || (!loads && !pure) || kernel_.type(value) == ir::Type::kBuffer) {
         return {};
     }
-    std::vector<LaneForm> in;
+    std::vector<const LaneForm*> in;
     for (ir::ValueId operand : inst->operands) {
         const Speculation* of_operand = Of(operand);
         if (!of_operand) {
             return {};
         }
-        in.push_back(of_operand->lanes);
+        in.push_back(&of_operand->lanes);
     }
-    if (std::ranges::all_of(in, &LaneForm::IsOne)) {
+    if (std::ranges::all_of(in, [](const LaneForm* lanes) { return lanes->IsOne(); })) {
         return With(same_, IsArithmetic(*inst) ? Base::kFirstLanes : Base::kFromOwnLanes);
     }
-    Found found = pure ? OfOperation(*inst, in) : Found();
+    Found found = pure ? AssumedLanes{kernel_, patterns_, *inst, in, same_}.Find() : Found();
     if (found && (inst->results.size() != 1 || !ir::IsInteger(kernel_.type(value)))) {
         return ByOwnLanes(std::move(found->lanes));
     }
     return found;
-}
-
-Found LaneSpeculation::OfOperation(const ir::Instruction& inst, const std::vector<LaneForm>& in) {
-    uint64_t bits = 0;
-    const bool is_const =
-        inst.operands.size() == 2 && kernel_.IsConst(inst.operands[1], &bits) && bits != 0;
-    const ir::ValueId first = inst.operands[0];
-    const uint32_t unused_bits = 64 - ir::BitWidth(kernel_.type(first));
-    const int64_t number = static_cast<int64_t>(bits << unused_bits) >> unused_bits;
-    const bool positive = in[0].Lowest() >= 0;
-    const bool small = is_const && bits < 31;
-    switch (inst.op) {
-        case Op::kIAdd:
-            return ByOperation(Sum(in[0], in[1], 1));
-        case Op::kISub:
-            if (in[1].HasRows()) {
-                return ByOwnLanes(Sum(WithoutRows(in[0]), WithoutRows(in[1]), -1));
-            }
-            return ByOperation(Sum(in[0], in[1], -1));
-        case Op::kOr:
-        case Op::kXor:
-            return OfDisjointBits(inst, in);
-        case Op::kIMul:
-            return is_const && number > -kMaxOffset && number < kMaxOffset
-                       ? ByOperation(Multiplied(in[0], number))
-                       : OfProduct(inst, in);
-        case Op::kShl:
-            return small ? ByOperation(Multiplied(in[0], int64_t{1} << bits)) : Found();
-        case Op::kLShr:
-        case Op::kAShr:
-            return small && positive
-                       ? OfQuotient(first, in[0], uint64_t{1} << bits, inst.op == Op::kAShr,
-                                    Divided(in[0], int64_t{1} << bits))
-                       : Found();
-        case Op::kAnd:
-            if (!is_const || !positive || bits >= static_cast<uint64_t>(kMaxOffset)) {
-                return {};
-            }
-            if (std::has_single_bit(bits + 1)) {
-                return OfRemainder(first, in[0], bits + 1);
-            }
-            return in[0].HasRows() ? Found() : ByOwnLanes(Each(in[0], [bits](int64_t at) {
-                return at & static_cast<int64_t>(bits);
-            }));
-        case Op::kUDiv:
-        case Op::kSDiv:
-        case Op::kURem:
-        case Op::kSRem:
-            return OfDivision(inst, in);
-        case Op::kZExt:
-        case Op::kSExt: {
-            Found found = ByOperation(in[0]);
-            return AssumeNoWrap(*found, first, in[0], inst.op == Op::kSExt) ? found
-                                                                            : ByOwnLanes(in[0]);
-        }
-        case Op::kTrunc:
-            return ByOperation(in[0]);
-        case Op::kBitcast:
-            return ir::IsInteger(kernel_.type(first)) ? ByOwnLanes(in[0]) : Found();
-        case Op::kSMod:
-            return in[1] == same_ && !in[0].HasRows() ? ByOwnLanes(in[0]) : Found();
-        // A position that went through floats, as those of sampled texels do: scaled by a size and
-        // by its inverse, rounded, and kept inside.
-        case Op::kSToF:
-        case Op::kUToF:
-        case Op::kFToS:
-        case Op::kFToU:
-        case Op::kFloor:
-        case Op::kFAdd:
-        case Op::kFSub:
-        case Op::kFMul:
-        case Op::kFDiv:
-        case Op::kFma:
-        case Op::kSMin:
-        case Op::kSMax:
-        case Op::kUMin:
-        case Op::kUMax:
-            return OfOneVarying(in);
-        case Op::kSelect:
-            return in[1] == in[2] ? ByOwnLanes(in[1]) : Found();
-        default:
-            return {};
-    }
-}
-
-// As the first operand's, if the others are one value for all lanes, or as the second's if that is
-// so.
-Found LaneSpeculation::OfOneVarying(const std::vector<LaneForm>& in) const {
-    const size_t own = in.size() > 1 && in[0] == same_ ? 1 : 0;
-    for (size_t i = 0; i < in.size(); ++i) {
-        if (i != own && in[i] != same_) {
-            return {};
-        }
-    }
-    return ByOwnLanes(WithoutRows(in[own]));
-}
-
-// Lanes differ in bits that neither base has.
-Found LaneSpeculation::OfDisjointBits(const ir::Instruction& inst,
-                                      const std::vector<LaneForm>& in) const {
-    if (in[0].HasRows() || in[1].HasRows()) {
-        return {};
-    }
-    Lanes sum = Sum(in[0], in[1], 1);
-    const LaneForm& own = in[in[1] == same_ ? 0 : 1];
-    if ((in[0] != same_ && in[1] != same_) || own.Lowest() < 0) {
-        return ByOwnLanes(std::move(sum));
-    }
-    Found found = ByOperation(std::move(sum));
-    found->assumptions.push_back(
-        {.kind = Kind::kNoCommonBits,
-         .value = inst.operands[0],
-         .other = inst.operands[1],
-         .number = std::bit_ceil(static_cast<uint64_t>(own.Highest()) + 1) - 1});
-    return found;
-}
-
-// By a value that is 1 for all lanes, or that is the stride of rows.
-Found LaneSpeculation::OfProduct(const ir::Instruction& inst,
-                                 const std::vector<LaneForm>& in) const {
-    for (const size_t one : {size_t{0}, size_t{1}}) {
-        if (in[one] != same_) {
-            continue;
-        }
-        const LaneForm& other = in[1 - one];
-        if (other.HasRows() ? AreRows(other.rows) && other.offsets == same_.offsets
-                            : AreRows(other.offsets)) {
-            LaneForm lanes = same_;
-            lanes.rows = other.HasRows() ? other.rows : other.offsets;
-            lanes.stride = other.HasRows() ? inst.results[0] : inst.operands[one];
-            return ByOperation(std::move(lanes));
-        }
-        Found found = With(in[1 - one], Base::kOperand);
-        found->operand = inst.operands[1 - one];
-        found->assumptions.push_back({.kind = Kind::kIsOne, .value = inst.operands[one]});
-        return found;
-    }
-    return {};
-}
-
-// Whether the value's type has the number, so that tests can be made in it.
-bool LaneSpeculation::HasRoomFor(ir::ValueId value, uint64_t number) const {
-    const uint32_t bits = ir::BitWidth(kernel_.type(value));
-    return bits >= 64 || (number >> bits) == 0;
-}
-
-// The base of the result is that of the operation on the dividend's base and `size`.
-Found LaneSpeculation::OfQuotient(ir::ValueId dividend,
-                                  const LaneForm& in,
-                                  uint64_t size,
-                                  bool is_signed,
-                                  Lanes lanes) const {
-    Found found = ByOperation(std::move(lanes));
-    if (!found) {
-        return {};
-    }
-    if (!HasRoomFor(dividend, size) || !AssumeNoWrap(*found, dividend, in, is_signed)) {
-        return ByOwnLanes(std::move(found->lanes));
-    }
-    AssumeAligned(*found, dividend, in, size);
-    return found;
-}
-
-// The remainder by a power of two, whatever wraps.
-Found LaneSpeculation::OfRemainder(ir::ValueId dividend, const LaneForm& in, uint64_t size) const {
-    Found found = ByOperation(Remainder(in, static_cast<int64_t>(size)));
-    if (!HasRoomFor(dividend, size)) {
-        return ByOwnLanes(std::move(found->lanes));
-    }
-    AssumeAligned(*found, dividend, in, size);
-    return found;
-}
-
-Found LaneSpeculation::OfDivision(const ir::Instruction& inst,
-                                  const std::vector<LaneForm>& in) const {
-    const bool is_signed = inst.op == Op::kSDiv || inst.op == Op::kSRem;
-    const bool divides = inst.op == Op::kSDiv || inst.op == Op::kUDiv;
-    uint64_t size = 0;
-    const bool is_const = kernel_.IsConst(inst.operands[1], &size);
-    Lanes lanes;
-    if (is_const && size != 0 && size < static_cast<uint64_t>(kMaxOffset) && in[0].Lowest() >= 0) {
-        const auto by = static_cast<int64_t>(size);
-        lanes = divides ? Divided(in[0], by) : Lanes(Remainder(in[0], by));
-    } else if (in[1] == same_ && !in[0].HasRows()) {
-        lanes = divides ? same_ : in[0];
-    }
-    if (!lanes) {
-        return {};
-    }
-    const uint32_t sign = ir::BitWidth(kernel_.type(inst.operands[1])) - 1;
-    const bool is_negative = is_signed && is_const && ((size >> sign) & 1) != 0;
-    if (is_const ? size == 0 || is_negative : is_signed) {
-        return ByOwnLanes(std::move(lanes));
-    }
-    if (is_const) {
-        return OfQuotient(inst.operands[0], in[0], size, is_signed, std::move(lanes));
-    }
-    Found found = ByOperation(std::move(lanes));
-    if (!AssumeNoWrap(*found, inst.operands[0], in[0], false)) {
-        return ByOwnLanes(std::move(found->lanes));
-    }
-    found->assumptions.push_back({.kind = Kind::kRoomBelow,
-                                  .value = inst.operands[0],
-                                  .other = inst.operands[1],
-                                  .number = static_cast<uint64_t>(in[0].Highest())});
-    return found;
-}
-
-// No lane's value leaves the range of its type. False if that cannot be said.
-bool LaneSpeculation::AssumeNoWrap(Speculation& result,
-                                   ir::ValueId value,
-                                   const LaneForm& lanes,
-                                   bool is_signed) const {
-    const uint32_t bits = ir::BitWidth(kernel_.type(value));
-    const uint64_t limit = (~uint64_t{0} >> (64 - bits)) >> (is_signed ? 1 : 0);
-    if (lanes.Lowest() < 0 || static_cast<uint64_t>(lanes.Highest()) >= limit ||
-        (lanes.HasRows() && bits > 32)) {
-        return false;
-    }
-    const uint64_t most = limit - static_cast<uint64_t>(lanes.Highest());
-    // The base is a lane's value if the lowest offset is 0, and then has a known bound.
-    if (lanes.HasRows() || lanes.Lowest() != 0 || patterns_.pattern(value).max > most) {
-        result.assumptions.push_back({.kind = Kind::kAtMost, .value = value, .number = most});
-    }
-    return true;
 }
 
 // What all of the values have.
@@ -419,17 +380,13 @@ std::vector<ir::ValueId> LaneSpeculation::SourcesOf(ir::ValueId id) const {
         }
         return sources;
     }
-    const auto visit = [&](const auto& self, ir::BlockId block) -> void {
-        for (ir::InstId at : kernel_.block(block).insts) {
-            const ir::Instruction& inst = kernel_.inst(at);
-            std::ranges::for_each(inst.blocks, [&](ir::BlockId child) { self(self, child); });
+    if (construct.op == Op::kLoop) {
+        ir::AnyInside(kernel_, construct.blocks[0], [&](const ir::Instruction& inst) {
             if (inst.op == Op::kExit && inst.target == parent) {
                 sources.push_back(inst.operands[value.index]);
             }
-        }
-    };
-    if (construct.op == Op::kLoop) {
-        visit(visit, construct.blocks[0]);
+            return false;
+        });
         return sources;
     }
     for (ir::BlockId block : construct.blocks) {
@@ -457,26 +414,22 @@ std::string LaneSpeculation::Text(ir::ValueId value) {
         }
         const int64_t stride = last - first > 1 ? at[first + 1] - at[first] : 0;
         text += text.empty() ? "" : " ";
-        text += stride == 0 && last - first > 1 ? std::to_string(last - first) + "*" : "";
+        text += stride == 0 && last - first > 1 ? fmt::format("{}*", last - first) : "";
         text += std::to_string(at[first]);
-        if (stride != 0) {
-            text += ".." + std::to_string(at[last - 1]);
-            text += stride == 1 ? "" : "/" + std::to_string(stride);
-        }
+        text += stride == 0 ? "" : fmt::format("..{}", at[last - 1]);
+        text += stride == 0 || stride == 1 ? "" : fmt::format("/{}", stride);
         first = last;
     }
     if (const LaneForm& lanes = found->lanes; lanes.HasRows()) {
-        text += " + rows * %" + std::to_string(lanes.stride.index);
-        text += lanes.times == 1 ? "" : " * " + std::to_string(lanes.times);
-        text += lanes.by == 1 ? "" : " / " + std::to_string(lanes.by);
+        text += fmt::format(" + rows * %{}", lanes.stride.index);
+        text += lanes.times == 1 ? "" : fmt::format(" * {}", lanes.times);
+        text += lanes.by == 1 ? "" : fmt::format(" / {}", lanes.by);
     }
     std::vector<std::string> conditions;
     std::set<uint32_t> seen;
     CollectText(value, seen, conditions);
-    for (size_t i = 0; i < conditions.size(); ++i) {
-        text += (i == 0 ? "; if " : ", ") + conditions[i];
-    }
-    return text;
+    return text + (conditions.empty() ? "" : "; if ") +
+           fmt::format("{}", fmt::join(conditions, ", "));
 }
 
 void LaneSpeculation::CollectText(ir::ValueId value,
@@ -493,37 +446,14 @@ void LaneSpeculation::CollectText(ir::ValueId value,
         }
     };
     if (found->base == Base::kFromOwnLanes) {
-        add("%" + std::to_string(value.index) + " has them");
+        add(fmt::format("%{} has them", value.index));
     } else if (found->base != Base::kHeld && inst) {
         for (ir::ValueId operand : inst->operands) {
             CollectText(operand, seen, conditions);
         }
     }
     for (const Assumption& assumed : found->assumptions) {
-        const std::string base = "%" + std::to_string(assumed.value.index);
-        const std::string other = "%" + std::to_string(assumed.other.index);
-        const std::string size = std::to_string(assumed.size);
-        const std::string number = std::to_string(assumed.number);
-        switch (assumed.kind) {
-            case Kind::kAtMost:
-                add(base + " <= " + number);
-                break;
-            case Kind::kRoom:
-                add(base + " % " + size + " + " + number + " < " + size);
-                break;
-            case Kind::kRoomBelow:
-                add(base + " % " + other + " + " + number + " < " + other);
-                break;
-            case Kind::kMultiple:
-                add("stride of " + base + " % " + size + " == 0");
-                break;
-            case Kind::kIsOne:
-                add(base + " == 1");
-                break;
-            case Kind::kNoCommonBits:
-                add("(" + base + " | " + other + ") & " + number + " == 0");
-                break;
-        }
+        add(TextOf(assumed));
     }
 }
 

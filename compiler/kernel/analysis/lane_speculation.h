@@ -1,8 +1,8 @@
 // How the lanes' values probably differ where patterns do not follow them, and what has to hold for
 // that.
 //
-// One rule an operation says both: the lanes of its result, and the assumptions about what its
-// operands share. The emitter tests the assumptions of an access once, before it
+// The rules of lane_rules.h say both for each operation; what they need becomes assumptions about
+// what its operands share. The emitter tests the assumptions of an access once, before it
 // (codegen/assumption_check.h).
 #pragma once
 
@@ -62,7 +62,7 @@ class LaneSpeculation {
     LaneSpeculation(const ir::Kernel& kernel, const LaneAnalysis& patterns)
         : kernel_(kernel),
           patterns_(patterns),
-          same_{.offsets = std::vector<int64_t>(patterns.lanes(), 0), .rows = {}, .stride = {}} {}
+          same_{.offsets = std::vector<int64_t>(patterns.lanes(), 0)} {}
 
     // Null if nothing is probable, because the value depends on what lanes have loaded. Valid as
     // long as this object.
@@ -73,30 +73,13 @@ class LaneSpeculation {
     std::string Text(ir::ValueId value);
 
   private:
-    using Lanes = std::optional<LaneForm>;
     using Found = std::optional<Speculation>;
 
     Found Find(ir::ValueId value);
     Found OfRows(const LanePattern& pattern);
     Found OfVarying(ir::ValueId value);
-    Found OfOperation(const ir::Instruction& inst, const std::vector<LaneForm>& in);
-    Found OfOneVarying(const std::vector<LaneForm>& in) const;
-    Found OfDisjointBits(const ir::Instruction& inst, const std::vector<LaneForm>& in) const;
-    Found OfProduct(const ir::Instruction& inst, const std::vector<LaneForm>& in) const;
-    Found OfQuotient(ir::ValueId dividend,
-                     const LaneForm& in,
-                     uint64_t size,
-                     bool is_signed,
-                     Lanes lanes) const;
-    Found OfRemainder(ir::ValueId dividend, const LaneForm& in, uint64_t size) const;
-    Found OfDivision(const ir::Instruction& inst, const std::vector<LaneForm>& in) const;
     Found OfAny(const std::vector<ir::ValueId>& values);
     std::vector<ir::ValueId> SourcesOf(ir::ValueId id) const;
-    bool HasRoomFor(ir::ValueId value, uint64_t number) const;
-    bool AssumeNoWrap(Speculation& result,
-                      ir::ValueId value,
-                      const LaneForm& lanes,
-                      bool is_signed) const;
     void CollectText(ir::ValueId value,
                      std::set<uint32_t>& seen,
                      std::vector<std::string>& conditions);

@@ -119,6 +119,14 @@ TEST(LaneSpeculation, RowsStayRows) {
     EXPECT_EQ(
         rows("%v:i32 = udiv %at, %eight"),
         "16*0 + rows * %7 / 8; if %13 <= 4294967288, %13 % 8 + 7 < 8, stride of %13 % 8 == 0");
+    // Factors of strides are bounded, however large the numbers are.
+    const std::string wide = "%q:i32 = udiv %at, %eight\n%w:i64 = zext %q\n%k:i64 = const 32768\n";
+    EXPECT_EQ(rows(wide + "%v:i64 = imul %w, %k"),
+              "16*0 + rows * %7 * 4096; if %13 <= 4294967288, %13 % 8 + 7 < 8, "
+              "stride of %13 % 8 == 0, %14 <= 4294967295");
+    EXPECT_EQ(rows(wide + "%big:i64 = const 1152921504606846976\n%m:i64 = imul %w, %k\n"
+                          "%v:i64 = imul %m, %big"),
+              "unknown");
 }
 
 // Positions of windows: those of one row follow each other if the stride is 1, and the rows are a

@@ -1,62 +1,251 @@
-// The patterns of what pure operations compute (lane_patterns.h).
+// The patterns of what pure operations compute (lane_patterns.h). Lanes follow the rules of
+// lane_rules.h where known zeros and bounds of the operands prove what these need.
 #include <algorithm>
 #include <bit>
 
 #include "compiler/kernel/analysis/lane_patterns.h"
+#include "compiler/kernel/analysis/lane_rules.h"
 #include "compiler/kernel/index/upper_bound.h"
+#include "compiler/kernel/ir/evaluate.h"
 
 namespace fornax::kernel {
 
 using ir::Op;
+using lane_patterns::Disjoint;
 using lane_patterns::TypeMax;
+
+bool lane_patterns::Disjoint(const LanePattern& pattern) {
+    const uint64_t bits = BitsOfLanes(pattern.offsets);
+    return !pattern.has_rows() && !pattern.varying() && static_cast<int64_t>(bits) >= 0 &&
+           (pattern.base_zeros >= 64 || bits >> pattern.base_zeros == 0);
+}
 
 namespace {
 
-uint32_t IntegerBits(const ir::Kernel& kernel, ir::ValueId value) {
-    ir::Type type = kernel.type(value);
-    return ir::IsInteger(type) ? ir::BitWidth(type) : 64;
+// Whether all are 0, in the type.
+bool WrapLanes(std::vector<int64_t>& by_lane, uint32_t bits) {
+    by_lane =
+        EachLane(std::move(by_lane), [bits](uint64_t at) { return ir::SignExtend(at, bits); });
+    return BitsOfLanes(by_lane) == 0;
 }
+
+// Lanes for which none of the patterns differ have the same number, counted from 0 in the order of
+// the lanes. Empty if that joins less than half of the lanes.
+std::vector<uint8_t> CommonGroups(const std::vector<const LanePattern*>& patterns, uint32_t lanes) {
+    std::vector<uint8_t> groups(lanes, 0);
+    std::vector<uint32_t> first;  // lane of each group
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+        const auto found = std::ranges::find_if(first, [&](uint32_t other) {
+            return std::ranges::none_of(patterns, [&](const LanePattern* pattern) {
+                return pattern->Differs(lane, other);
+            });
+        });
+        groups[lane] = static_cast<uint8_t>(found - first.begin());
+        if (found != first.end()) {
+            continue;
+        }
+        if (first.size() >= lanes / 2) {
+            return {};
+        }
+        first.push_back(lane);
+    }
+    return groups;
+}
+
+// One operand's bits all lie below the other's.
+bool IsBelow(const LanePattern& low, const LanePattern& top) {
+    const uint64_t bits = BitsOfLanes(top.offsets) | BitsOfLanes(top.rows);
+    const int zeros = std::min<int>(top.base_zeros, std::countr_zero(bits));
+    return zeros == 64 || low.max >> zeros == 0;
+}
+
+// The lanes of one operation's result, and the known zeros of their base, as far as both are
+// proven. No operand varies.
+struct ProvenLanes {
+    using Result = LanePattern;
+    static constexpr uint64_t kMaxSize = UINT64_MAX;
+
+    const ir::Instruction& inst;
+    const LanePattern& a;
+    const LanePattern& b;
+    const uint32_t bits;  // of an operand
+
+    static LanePattern With(LanePattern::Kind kind, int zeros = 0) {
+        return {.kind = kind, .base_zeros = static_cast<uint8_t>(std::min(zeros, 64))};
+    }
+    static LanePattern None() { return With(LanePattern::Kind::kVarying); }
+
+    // The sum stays in range, or the offsets fill bits that the base leaves free.
+    bool StaysIn(LaneRange range) const {
+        const uint64_t limit = TypeMax(bits) >> (range == LaneRange::kUnsigned ? 0 : 1);
+        if ((inst.flags & ir::kNoLaneWrap) != 0) {
+            return true;
+        }
+        if (range == LaneRange::kNotNegative && a.max > limit) {
+            return false;
+        }
+        if (Disjoint(a) || !a.constant_offsets()) {
+            return Disjoint(a);
+        }
+        const auto [low, high] = std::ranges::minmax(a.offsets);
+        return low == 0 && a.max <= limit && static_cast<uint64_t>(high) <= limit - a.max;
+    }
+    bool HasRoom(uint64_t size) const { return std::has_single_bit(size) && Disjoint(a); }
+    bool AddsFreeBits() const { return Disjoint(a); }
+    bool NoCommonBits() const { return IsBelow(a, b) || IsBelow(b, a); }
+
+    LanePattern Converted(bool follows) const {
+        if (!a.has_rows()) {
+            return Offsets(follows, a.base_zeros, [](uint64_t at) { return at; });
+        }
+        // The stride is narrower then.
+        if (!follows || inst.op == Op::kTrunc || !a.groups.empty() || a.narrow_scale != 0) {
+            return None();
+        }
+        LanePattern pattern = a;
+        pattern.narrow_scale = 1;
+        return pattern;
+    }
+    LanePattern Quotient(bool follows, uint64_t size) const {
+        const int zeros = std::max(0, a.base_zeros - std::countr_zero(size));
+        return Offsets(follows, a.base_zeros == 64 ? 64 : zeros,
+                       [size](uint64_t at) { return at / size; });
+    }
+    LanePattern Remainder(bool follows, uint64_t size) const { return Masked(follows, size - 1); }
+    LanePattern Masked(bool follows, uint64_t mask) const {
+        const bool none = a.base_zeros == 64 || mask >> a.base_zeros == 0;
+        return Offsets(follows, none ? 64 : std::max<int>(a.base_zeros, std::countr_zero(mask)),
+                       [mask](uint64_t at) { return at & mask; });
+    }
+    LanePattern Times(uint64_t factor) const {
+        const auto times = [factor](uint64_t at) { return at * factor; };
+        LanePattern pattern = Offsets(true, a.base_zeros + std::countr_zero(factor), times);
+        if (a.narrow_scale == 0) {
+            pattern.rows = EachLane(a.rows, times);
+        } else if (pattern.narrow_scale = a.narrow_scale * factor & TypeMax(bits);
+                   pattern.narrow_scale == 0) {
+            return None();
+        }
+        return pattern;
+    }
+    // A uniform factor is the stride of rows.
+    LanePattern Product() const {
+        const LanePattern& other = a.uniform() ? b : a;
+        if ((!a.uniform() && !b.uniform()) || other.has_rows()) {
+            return None();
+        }
+        LanePattern pattern = With(other.kind, a.base_zeros + b.base_zeros);
+        if (other.constant_offsets()) {
+            pattern.kind = LanePattern::Kind::kRows;
+            pattern.offsets.assign(other.offsets.size(), 0);
+            pattern.rows = other.offsets;
+            pattern.stride = inst.operands[a.uniform() ? 0 : 1];
+        }
+        return pattern;
+    }
+    LanePattern Sum(bool follows, int64_t sign) const {
+        // Sums of narrow multiples could wrap where the multiples do not.
+        const bool narrow = a.narrow_scale != 0 || b.narrow_scale != 0;
+        const bool unlike = a.has_rows() && b.has_rows() && (narrow || a.stride != b.stride);
+        if (!follows || unlike || (sign < 0 && b.narrow_scale != 0)) {
+            return None();
+        }
+        const LanePattern& with_rows = a.has_rows() ? a : b;
+        LanePattern pattern = With(std::max(a.kind, b.kind), std::min(a.base_zeros, b.base_zeros));
+        pattern.offsets = SumOfLanes(a.offsets, b.offsets, sign);
+        pattern.rows = SumOfLanes(a.rows, b.rows, sign);
+        pattern.stride = with_rows.stride;
+        pattern.groups = with_rows.groups;
+        pattern.narrow_scale = with_rows.narrow_scale;
+        return pattern;
+    }
+    template <typename Map>
+    LanePattern Offsets(bool follows, int zeros, Map map) const {
+        if (!follows) {
+            return None();
+        }
+        LanePattern pattern = With(a.kind, zeros);
+        pattern.offsets = EachLane(a.offsets, map);
+        pattern.rows = a.rows;
+        pattern.stride = a.stride;
+        pattern.groups = a.groups;
+        return pattern;
+    }
+};
 
 }  // namespace
 
+LanePattern lane_patterns::Normalize(LanePattern pattern, uint32_t bits) {
+    const bool one_row = WrapLanes(pattern.rows, bits);
+    const bool one_offset = WrapLanes(pattern.offsets, bits);
+    if (pattern.has_rows() && one_row) {
+        pattern.kind = LanePattern::Kind::kOffsets;
+        pattern.rows.clear();
+        pattern.stride = {};
+        pattern.groups.clear();
+        pattern.narrow_scale = 0;
+    }
+    if (pattern.constant_offsets() && one_offset) {
+        pattern.kind = LanePattern::Kind::kUniform;
+        pattern.offsets.clear();
+    }
+    return pattern;
+}
+
 LanePattern LaneAnalysis::PurePattern(const ir::Instruction& inst) const {
     LanePattern pattern = ScalarPattern(inst);
-    if (!pattern.varying() || lanes_ == 1) {
+    // Most values that vary differ everywhere, and comparing their lanes would find the same.
+    if (!pattern.varying() || lanes_ == 1 ||
+        std::ranges::any_of(inst.operands, [&](ir::ValueId operand) {
+            return patterns_[operand.index].DiffersEverywhere();
+        })) {
         return pattern;
     }
     std::vector<const LanePattern*> operands;
     for (ir::ValueId operand : inst.operands) {
         operands.push_back(&patterns_[operand.index]);
     }
-    pattern.groups = lane_patterns::CommonGroups(operands, lanes_);
-    if (inst.op != Op::kIAdd) {
-        return pattern;
-    }
-    for (const size_t of : {0, 1}) {
-        const LanePattern& pattern = *operands[of];
-        const LanePattern& varying = *operands[1 - of];
-        if (pattern.constant_offsets() && varying.varying() && !varying.groups.empty()) {
-            LanePattern rows = lane_patterns::AddGroups(pattern, inst.operands[1 - of], varying);
-            rows.max = pattern.max;
+    pattern.groups = CommonGroups(operands, lanes_);
+    for (size_t i = 0; inst.op == Op::kIAdd && i < 2; ++i) {
+        const LanePattern& varying = *operands[1 - i];
+        if (operands[i]->constant_offsets() && varying.varying() && !varying.groups.empty()) {
+            // The varying value is the stride.
+            LanePattern rows{.kind = LanePattern::Kind::kRows, .max = pattern.max};
+            rows.offsets = operands[i]->offsets;
+            rows.rows.assign(lanes_, 1);
+            rows.stride = inst.operands[1 - i];
+            rows.groups = varying.groups;
             return rows;
         }
     }
     return pattern;
 }
 
+// x < bound, bound <= x: no lane differs if the bound is a multiple of what the lanes add.
+bool LaneAnalysis::LanesCompareAlike(const ir::Instruction& inst) const {
+    const bool less = inst.op == Op::kULt || inst.op == Op::kSLt;
+    const bool is_signed = inst.op == Op::kSLt || inst.op == Op::kSLe;
+    if (!less && !is_signed && inst.op != Op::kULe) {
+        return false;
+    }
+    const LanePattern& x = patterns_[inst.operands[less ? 0 : 1].index];
+    const LanePattern& bound = patterns_[inst.operands[less ? 1 : 0].index];
+    const uint64_t sign = uint64_t{1} << (ir::BitWidth(kernel_.type(inst.operands[0])) - 1);
+    return x.constant_offsets() && bound.uniform() && Disjoint(x) &&
+           (!is_signed || (x.max < sign && bound.max < sign)) &&
+           (bound.base_zeros >= 64 || BitsOfLanes(x.offsets) >> bound.base_zeros == 0);
+}
+
 // What the operands' patterns say of a result that need not be in a vector register.
 LanePattern LaneAnalysis::ScalarPattern(const ir::Instruction& inst) const {
-    ir::ValueId result = inst.results[0];
-    ir::Type type = kernel_.type(result);
+    const ir::ValueId result = inst.results[0];
     if (inst.op == Op::kConst || inst.op == Op::kUndef) {
-        LanePattern pattern;
-        pattern.kind = LanePattern::Kind::kUniform;
-        pattern.workgroup = true;
-        pattern.max = inst.imm;
-        pattern.base_zeros = static_cast<uint8_t>(inst.imm == 0 ? 64 : std::countr_zero(inst.imm));
-        return pattern;
+        const int zeros = inst.imm == 0 ? 64 : std::countr_zero(inst.imm);
+        return {.kind = LanePattern::Kind::kUniform,
+                .workgroup = true,
+                .base_zeros = static_cast<uint8_t>(zeros),
+                .max = inst.imm};
     }
-
     bool uniform = true;
     bool scalar = true;
     bool workgroup = true;
@@ -65,189 +254,36 @@ LanePattern LaneAnalysis::ScalarPattern(const ir::Instruction& inst) const {
         scalar &= patterns_[operand.index].scalar();
         workgroup &= patterns_[operand.index].workgroup;
     }
-    LanePattern generic = Varying(result);
-    if (uniform) {
-        generic.kind = LanePattern::Kind::kUniform;
-        generic.workgroup = workgroup;
-    }
-    if (ir::IsInteger(type)) {
-        generic.max = UpperBoundOfResult(
+    const bool is_integer = ir::IsInteger(kernel_.type(result));
+    const bool is_one = scalar && (uniform || LanesCompareAlike(inst));
+    LanePattern pattern = is_one ? Uniform(result, workgroup) : Varying(result);
+    if (is_integer) {
+        pattern.max = UpperBoundOfResult(
             kernel_, inst, result, [&](size_t i) { return patterns_[inst.operands[i].index].max; });
     }
-    if (inst.op == Op::kSelect && ir::IsInteger(type)) {
-        const LanePattern& a = patterns_[inst.operands[1].index];
-        const LanePattern& b = patterns_[inst.operands[2].index];
-        if (patterns_[inst.operands[0].index].uniform() && !uniform && a.scalar() &&
-            a.SameLanes(b)) {
-            const uint64_t max = generic.max;
-            generic = a;
-            generic.max = max;
-            generic.workgroup = workgroup;
-        }
-        generic.base_zeros = generic.varying() ? 0 : std::min(a.base_zeros, b.base_zeros);
-        return generic;
-    }
-    if (inst.op == Op::kULt || inst.op == Op::kSLt || inst.op == Op::kULe || inst.op == Op::kSLe) {
-        // x < bound, bound <= x: no lane differs if the bound is a multiple of what the lanes add.
-        const bool less = inst.op == Op::kULt || inst.op == Op::kSLt;
-        const LanePattern& x = patterns_[inst.operands[less ? 0 : 1].index];
-        const LanePattern& bound = patterns_[inst.operands[less ? 1 : 0].index];
-        const bool is_signed = inst.op == Op::kSLt || inst.op == Op::kSLe;
-        const uint64_t sign = uint64_t{1} << (IntegerBits(kernel_, inst.operands[0]) - 1);
-        if (x.constant_offsets() && bound.uniform() && lane_patterns::Disjoint(x) &&
-            (!is_signed || (x.max < sign && bound.max < sign)) &&
-            (static_cast<uint64_t>(*std::max_element(x.offsets.begin(), x.offsets.end())) >>
-             std::min<uint32_t>(bound.base_zeros, 63)) == 0) {
-            generic.kind = LanePattern::Kind::kUniform;
-            generic.workgroup = workgroup;
-        }
-        return generic;
-    }
-    if (!ir::IsInteger(type) || inst.operands.empty() ||
-        !ir::IsInteger(kernel_.type(inst.operands[0]))) {
-        return generic;
-    }
-
-    const LanePattern& a = patterns_[inst.operands[0].index];
-    const uint32_t bits = IntegerBits(kernel_, inst.operands[0]);
-    const uint64_t sign = uint64_t{1} << (bits - 1);
-    auto keep = [&](LanePattern pattern) {
-        // The rules know offsets; a workgroup-wide base needs every operand's.
-        pattern.workgroup = !pattern.varying() && workgroup;
-        pattern.max = generic.max;
-        if (pattern.varying()) {
-            pattern.base_zeros = 0;
-        }
+    if (!scalar || !is_integer || inst.operands.empty()) {
         return pattern;
-    };
-    if (inst.operands.size() == 1) {
-        switch (inst.op) {
-            case Op::kTrunc:
-            case Op::kZExt:
-            case Op::kSExt: {
-                if (a.has_rows() && a.groups.empty() && a.narrow_scale == 0 &&
-                    inst.op != Op::kTrunc && (inst.flags & ir::kNoLaneWrap)) {
-                    LanePattern pattern = a;
-                    pattern.narrow_scale = 1;
-                    return keep(std::move(pattern));
-                }
-                if (!a.constant_offsets()) {
-                    return generic;
-                }
-                // Widening keeps the pattern only where no lane wraps: the sum stays in range, or
-                // the offsets fill bits that the base leaves free.
-                int64_t low = *std::min_element(a.offsets.begin(), a.offsets.end());
-                int64_t high = *std::max_element(a.offsets.begin(), a.offsets.end());
-                uint64_t limit = inst.op == Op::kSExt ? sign - 1 : TypeMax(bits);
-                bool no_wrap =
-                    low == 0 && a.max <= limit && static_cast<uint64_t>(high) <= limit - a.max;
-                const bool free_bits =
-                    lane_patterns::Disjoint(a) && static_cast<uint64_t>(high) < sign;
-                if (inst.op == Op::kTrunc || no_wrap || free_bits ||
-                    (inst.flags & ir::kNoLaneWrap)) {
-                    LanePattern pattern = a;
-                    for (int64_t& offset : pattern.offsets) {
-                        offset = lane_patterns::Wrap(offset, ir::BitWidth(type));
-                    }
-                    return keep(lane_patterns::Normalize(std::move(pattern)));
-                }
-                return generic;
-            }
-            case Op::kBitcast:
-                return ir::BitWidth(type) == bits ? keep(a) : generic;
-            default:
-                return generic;
-        }
     }
-
-    const LanePattern& b = patterns_[inst.operands[1].index];
-    uint64_t c = 0;
-    const bool is_const = inst.operands.size() == 2 && kernel_.IsConst(inst.operands[1], &c);
-    switch (inst.op) {
-        case Op::kIAdd:
-            return keep(lane_patterns::Add(a, b, bits, false));
-        case Op::kISub:
-            return keep(lane_patterns::Add(a, b, bits, true));
-        case Op::kIMul: {
-            if (is_const) {
-                return keep(lane_patterns::MulConst(a, c, bits));
-            }
-            if (a.constant_offsets() && b.uniform()) {
-                return keep(lane_patterns::MulUniform(a, inst.operands[1], b));
-            }
-            if (a.uniform() && b.constant_offsets()) {
-                return keep(lane_patterns::MulUniform(b, inst.operands[0], a));
-            }
-            if (generic.uniform()) {
-                generic.base_zeros =
-                    static_cast<uint8_t>(std::min(64, int{a.base_zeros} + int{b.base_zeros}));
-            }
-            return generic;
-        }
-        case Op::kShl:
-            if (is_const && c < bits) {
-                return keep(lane_patterns::MulConst(a, uint64_t{1} << c, bits));
-            }
-            return generic;
-        case Op::kLShr:
-            if (is_const && c < bits) {
-                return keep(lane_patterns::ShiftRightConst(a, static_cast<uint32_t>(c)));
-            }
-            return generic;
-        case Op::kAShr:
-            if (is_const && c < bits && a.max < sign) {
-                return keep(lane_patterns::ShiftRightConst(a, static_cast<uint32_t>(c)));
-            }
-            return generic;
-        case Op::kUDiv:
-        case Op::kSDiv:
-            if (!is_const || c == 0 || c >= sign || (inst.op == Op::kSDiv && a.max >= sign)) {
-                return generic;
-            }
-            if (std::has_single_bit(c)) {
-                return keep(
-                    lane_patterns::ShiftRightConst(a, static_cast<uint32_t>(std::countr_zero(c))));
-            }
-            return generic;
-        case Op::kURem:
-        case Op::kSRem:
-        case Op::kSMod:
-            if (!is_const || c == 0 || c >= sign || (inst.op != Op::kURem && a.max >= sign)) {
-                return generic;
-            }
-            if (std::has_single_bit(c)) {
-                return keep(lane_patterns::AndConst(a, c - 1));
-            }
-            return generic;
-        case Op::kAnd:
-            if (is_const) {
-                return keep(lane_patterns::AndConst(a, c));
-            }
-            return generic;
-        case Op::kOr:
-        case Op::kXor: {
-            // One operand's bits all lie below the other's: the operation adds.
-            auto below = [&](const LanePattern& low, const LanePattern& top) {
-                uint32_t zeros = top.base_zeros;
-                auto trailing = [&](int64_t at) {
-                    const auto bits_of = static_cast<uint64_t>(at);
-                    zeros = std::min(zeros, static_cast<uint32_t>(std::countr_zero(bits_of)));
-                };
-                std::for_each(top.offsets.begin(), top.offsets.end(), trailing);
-                std::for_each(top.rows.begin(), top.rows.end(), trailing);
-                return zeros >= 64 || (low.max >> zeros) == 0;
-            };
-            if (!uniform && scalar && (below(a, b) || below(b, a))) {
-                if (b.max <= UINT64_MAX - a.max) {
-                    generic.max = std::min(generic.max, a.max + b.max);
-                }
-                return keep(lane_patterns::Add(a, b, bits, false));
-            }
-            return generic;
-        }
-        default:
-            return generic;
+    const size_t last = inst.operands.size() - 1;
+    const LanePattern& a = patterns_[inst.operands[std::max<size_t>(last, 1) - 1].index];
+    const LanePattern& b = patterns_[inst.operands[last].index];
+    LanePattern lanes = ProvenLanes::None();
+    if (inst.op != Op::kSelect) {
+        const ProvenLanes proven{inst, a, b, ir::BitWidth(kernel_.type(inst.operands[0]))};
+        lanes = LanesOfResult(proven, kernel_, inst);
+    } else if (patterns_[inst.operands[0].index].uniform() && a.SameLanes(b)) {
+        lanes = a;
+        lanes.base_zeros = std::min(a.base_zeros, b.base_zeros);
     }
+    if (lanes.varying()) {
+        return pattern;
+    }
+    if (inst.op == Op::kOr || inst.op == Op::kXor) {
+        pattern.max = std::min(pattern.max, a.max + std::min(b.max, ~a.max));
+    }
+    lanes.workgroup = workgroup;
+    lanes.max = pattern.max;
+    return lane_patterns::Normalize(std::move(lanes), ir::BitWidth(kernel_.type(result)));
 }
 
 }  // namespace fornax::kernel

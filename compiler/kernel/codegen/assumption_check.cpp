@@ -26,6 +26,7 @@ Op Unsigned(Op op) {
         case Op::kSDiv:
             return Op::kUDiv;
         case Op::kSRem:
+        case Op::kSMod:
             return Op::kURem;
         case Op::kSExt:
             return Op::kZExt;

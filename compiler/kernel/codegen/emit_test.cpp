@@ -187,6 +187,26 @@ TEST(Emit, TransposeThroughPatterns) {
     });
 }
 
+// out[x * 5 + y] = in[y * 4 + x]: vectors of whole rows, the last of which end behind the
+// workgroup.
+TEST(Emit, LastRowsMayEndBeforeTheVector) {
+    ir::Kernel kernel = Parse("workgroup_size(4, 5, 1)", std::string(kPrologue) + R"(
+    %column_bytes:i32 = const 20
+    %from:i32 = shl %li, %two
+    %column:i32 = imul %lx, %column_bytes
+    %row:i32 = shl %ly, %two
+    %to:i32 = iadd %column, %row
+    %v:i32 = load_buffer %in, %from align(4)
+    store_buffer %out, %to, %v align(4)
+    return
+)");
+    ForEachWidth(kernel, {Iota(20), std::vector<uint32_t>(24, 7)}, {1, 1, 1}, [](const Buffers& b) {
+        for (uint32_t i = 0; i < 24; ++i) {
+            EXPECT_EQ(b[1][i], i < 20 ? i % 5 * 4 + i / 5 : 7) << i;
+        }
+    });
+}
+
 TEST(Emit, DivergentLoopWithBreakAndContinue) {
     // Collatz-like: counts steps until the value is 1; odd steps are counted twice through a
     // continue.

@@ -378,7 +378,7 @@ void ValueCode::EmitOperation(const ir::Instruction& inst) {
     for (ir::ValueId operand : inst.operands) {
         lanes_differ |= !patterns_.pattern(operand).uniform();
         if (scalar && patterns_.pattern(operand).varying()) {
-            continue;  // the stride of a sum (lane_patterns::AddGroups), not a part of its base
+            continue;  // the stride of a sum (LaneAnalysis::PurePattern), not a part of its base
         }
         operands.push_back(scalar ? Raw(operand) : Vector(operand));
     }
