@@ -42,13 +42,13 @@ std::vector<bool> FindAddressValues(const ir::Kernel& kernel) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
         bool for_address = false;
         if (IsAddressArithmetic(inst.op) && inst.results.size() == 1) {
-            const uint32_t result = inst.results[0].index;
+            const uint32_t result = inst.results[0].value();
             for_address = offset[result] && !other[result];
             address[result] = for_address;
         }
         for (size_t k = 0; k < inst.operands.size(); ++k) {
             const bool is_offset = for_address || IsOffset(inst.op, k);
-            (is_offset ? offset : other)[inst.operands[k].index] = true;
+            (is_offset ? offset : other)[inst.operands[k].value()] = true;
         }
     }
     return address;

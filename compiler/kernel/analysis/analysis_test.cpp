@@ -80,7 +80,7 @@ TEST(RereadBuffers, TheSecondLoopsLoads) {
         for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
             const ir::Instruction& inst = kernel.inst(ir::InstId{i});
             if (inst.op == ir::Op::kLoadBuffer) {
-                const uint32_t result = inst.results[0].index;
+                const uint32_t result = inst.results[0].value();
                 text += result < found.size() && found[result] ? "again " : "first ";
             }
         }

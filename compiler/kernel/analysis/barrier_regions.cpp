@@ -28,7 +28,7 @@ bool MarkBarriers(const ir::Kernel& kernel, ir::BlockId block, std::vector<bool>
             inside |= MarkBarriers(kernel, child, level);
         }
         if (inside) {
-            level[id.index] = true;
+            level[id.value()] = true;
             found = true;
         }
     }
@@ -42,15 +42,15 @@ bool MarkExits(const ir::Kernel& kernel,
     bool found = false;
     for (ir::InstId id : kernel.block(block).insts) {
         const ir::Instruction& inst = kernel.inst(id);
-        if ((inst.op == Op::kExit || inst.op == Op::kContinue) && level[inst.target.index]) {
+        if ((inst.op == Op::kExit || inst.op == Op::kContinue) && level[inst.target.value()]) {
             found = true;
         }
         bool inside = false;
         for (ir::BlockId child : inst.blocks) {
             inside |= MarkExits(kernel, child, level, changed);
         }
-        if (inside && !level[id.index]) {
-            level[id.index] = true;
+        if (inside && !level[id.value()]) {
+            level[id.value()] = true;
             changed = true;
         }
         found |= inside;
@@ -132,8 +132,9 @@ void BarrierRegions::PlanBlock(ir::BlockId block) {
     auto storage_of_merged = [&](std::span<const ir::ValueId> values) {
         for (ir::ValueId value : values) {
             const LanePattern& pattern = patterns_.pattern(value);
-            storages_[value.index] = pattern.scalar() && pattern.workgroup ? Storage::kWorkgroup
-                                                                           : Storage::kSubgroupSlot;
+            storages_[value.value()] = pattern.scalar() && pattern.workgroup
+                                           ? Storage::kWorkgroup
+                                           : Storage::kSubgroupSlot;
         }
     };
     auto all_workgroup = [&](std::span<const ir::ValueId> values) {
@@ -147,7 +148,7 @@ void BarrierRegions::PlanBlock(ir::BlockId block) {
             open = false;
             continue;
         }
-        if (workgroup_level_[id.index]) {
+        if (workgroup_level_[id.value()]) {
             if (inst.op == Op::kLoop) {
                 storage_of_merged(kernel_.block(inst.blocks[0]).params);
                 storage_of_merged(kernel_.block(inst.blocks[1]).params);
@@ -189,7 +190,7 @@ void BarrierRegions::PlanBlock(ir::BlockId block) {
         }
         if (Hoistable(inst)) {
             for (ir::ValueId result : inst.results) {
-                storages_[result.index] = Storage::kWorkgroup;
+                storages_[result.value()] = Storage::kWorkgroup;
             }
             Step step{Step::Kind::kHoisted, id, 0};
             if (open) {
@@ -202,7 +203,7 @@ void BarrierRegions::PlanBlock(ir::BlockId block) {
         region().items.push_back({RegionItem::Kind::kInstruction, id});
         DefineTree(id, static_cast<uint32_t>(regions_.size() - 1));
     }
-    steps_[block.index] = std::move(steps);
+    steps_[block.value()] = std::move(steps);
 }
 
 void BarrierRegions::DefineTree(ir::InstId id, uint32_t region) {
@@ -211,11 +212,11 @@ void BarrierRegions::DefineTree(ir::InstId id, uint32_t region) {
         returns_inside_ = regions_[region].returns = true;
     }
     for (ir::ValueId result : inst.results) {
-        region_of_[result.index] = region;
+        region_of_[result.value()] = region;
     }
     for (ir::BlockId block : inst.blocks) {
         for (ir::ValueId param : kernel_.block(block).params) {
-            region_of_[param.index] = region;
+            region_of_[param.value()] = region;
         }
         for (ir::InstId child : kernel_.block(block).insts) {
             DefineTree(child, region);
@@ -240,8 +241,8 @@ void BarrierRegions::Use(ir::ValueId value, uint32_t region) {
     if (patterns_.pattern(value).has_rows()) {
         Use(patterns_.pattern(value).stride, region);
     }
-    Storage& storage = storages_[value.index];
-    if (storage == Storage::kWorkgroup || region_of_[value.index] == region) {
+    Storage& storage = storages_[value.value()];
+    if (storage == Storage::kWorkgroup || region_of_[value.value()] == region) {
         return;
     }
     regions_[region].imports.push_back(value);
@@ -274,18 +275,18 @@ void BarrierRegions::KeepOperandsOfRecomputed(ir::ValueId value, uint32_t region
         if (patterns_.pattern(operand).has_rows()) {
             Use(patterns_.pattern(operand).stride, region);
         }
-        if (storages_[operand.index] != Storage::kRegion) {
+        if (storages_[operand.value()] != Storage::kRegion) {
             continue;
         }
-        storages_[operand.index] = Storage::kRecomputed;
+        storages_[operand.value()] = Storage::kRecomputed;
         KeepOperandsOfRecomputed(operand, region);
     }
 }
 
 uint32_t BarrierRegions::RecomputeCost(ir::ValueId value, uint32_t depth) const {
-    if (storages_[value.index] == Storage::kWorkgroup ||
-        storages_[value.index] == Storage::kSubgroupSlot ||
-        storages_[value.index] == Storage::kWorkgroupSlot) {
+    if (storages_[value.value()] == Storage::kWorkgroup ||
+        storages_[value.value()] == Storage::kSubgroupSlot ||
+        storages_[value.value()] == Storage::kWorkgroupSlot) {
         return 0;
     }
     const ir::Instruction* inst = kernel_.Definition(value);

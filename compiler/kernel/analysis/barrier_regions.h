@@ -60,13 +60,13 @@ class BarrierRegions {
                    const std::vector<bool>& workgroup_level);
 
     const std::vector<Step>& steps(ir::BlockId workgroup_block) const {
-        return steps_[workgroup_block.index];
+        return steps_[workgroup_block.value()];
     }
     const BarrierRegion& region(uint32_t index) const { return regions_[index]; }
     uint32_t num_regions() const { return static_cast<uint32_t>(regions_.size()); }
-    Storage storage(ir::ValueId value) const { return storages_[value.index]; }
+    Storage storage(ir::ValueId value) const { return storages_[value.value()]; }
     // The region that defines the value, UINT32_MAX if none does.
-    uint32_t region_of(ir::ValueId value) const { return region_of_[value.index]; }
+    uint32_t region_of(ir::ValueId value) const { return region_of_[value.value()]; }
     // Invocations may return in one region while later ones run: the mask lives across regions.
     bool keeps_mask() const { return keeps_mask_; }
 

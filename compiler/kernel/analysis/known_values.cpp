@@ -21,10 +21,10 @@ std::optional<uint64_t> KnownValues::Evaluate(ir::ValueId value, uint32_t depth)
     if (kernel_.IsConst(value, &bits)) {
         return bits;
     }
-    if (stamps_[value.index] >> 1 != invocation_count_) {
+    if (stamps_[value.value()] >> 1 != invocation_count_) {
         Set(value, Compute(value, depth));
     }
-    return (stamps_[value.index] & 1) != 0 ? std::optional(bits_[value.index]) : std::nullopt;
+    return (stamps_[value.value()] & 1) != 0 ? std::optional(bits_[value.value()]) : std::nullopt;
 }
 
 std::optional<uint64_t> KnownValues::Compute(ir::ValueId value, uint32_t depth) {
@@ -48,7 +48,7 @@ std::optional<uint64_t> KnownValues::Compute(ir::ValueId value, uint32_t depth) 
     if (!ir::Evaluate(kernel_, *inst, std::span(in.data(), inst->operands.size()), out)) {
         return std::nullopt;
     }
-    return out[kernel_.value(value).index];
+    return out[kernel_.value(value).position];
 }
 
 }  // namespace fornax::kernel

@@ -24,8 +24,8 @@ class KnownValues {
     }
     // The value has these bits, or is not known.
     void Set(ir::ValueId value, std::optional<uint64_t> bits) {
-        stamps_[value.index] = invocation_count_ << 1 | (bits ? 1 : 0);
-        bits_[value.index] = bits.value_or(0);
+        stamps_[value.value()] = invocation_count_ << 1 | (bits ? 1 : 0);
+        bits_[value.value()] = bits.value_or(0);
     }
     // The value's bits, if they follow from what is known.
     std::optional<uint64_t> Evaluate(ir::ValueId value) { return Evaluate(value, 0); }

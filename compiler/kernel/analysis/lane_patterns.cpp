@@ -63,7 +63,7 @@ void LaneAnalysis::VisitBlock(ir::BlockId block, int depth, int& divergence) {
 
 void LaneAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) {
     const ir::Instruction& inst = kernel_.inst(id);
-    place_[id.index] = next_place_++;
+    place_[id.value()] = next_place_++;
     switch (inst.op) {
         case Op::kIf:
         case Op::kSwitch:
@@ -75,7 +75,7 @@ void LaneAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) {
             return;
         case Op::kYield: {
             ir::InstId parent = enclosing_.back();
-            const ConstructFacts& facts = facts_[parent.index];
+            const ConstructFacts& facts = facts_[parent.value()];
             Merge(kernel_.inst(parent).results, inst.operands,
                   facts.divergent || facts.masked_exits);
             return;
@@ -113,7 +113,7 @@ void LaneAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) {
         case Op::kSubgroupBroadcastFirst:
         case Op::kSubgroupShuffle:
         case Op::kSubgroupReduce:
-            if (patterns_[inst.operands.back().index].kind == LanePattern::Kind::kUnknown) {
+            if (patterns_[inst.operands.back().value()].kind == LanePattern::Kind::kUnknown) {
                 return;
             }
             if (OneForSubgroup(inst)) {
@@ -150,7 +150,7 @@ bool LaneAnalysis::OneForSubgroup(const ir::Instruction& inst) const {
     }
     switch (inst.op) {
         case Op::kSubgroupShuffle:
-            return patterns_[inst.operands[1].index].uniform();
+            return patterns_[inst.operands[1].value()].uniform();
         case Op::kSubgroupReduce:
             return ir::ClusterSizeOf(inst) == 0 || ir::ClusterSizeOf(inst) == kernel_.subgroup_size;
         default:
@@ -160,7 +160,7 @@ bool LaneAnalysis::OneForSubgroup(const ir::Instruction& inst) const {
 
 bool LaneAnalysis::AreKnown(std::span<const ir::ValueId> values) const {
     return std::ranges::all_of(values, [&](ir::ValueId value) {
-        return patterns_[value.index].kind != LanePattern::Kind::kUnknown;
+        return patterns_[value.value()].kind != LanePattern::Kind::kUnknown;
     });
 }
 
@@ -171,7 +171,7 @@ void LaneAnalysis::UpdateByOperands(const ir::Instruction& inst, bool uniform) {
     }
     const auto all = [&](auto property) {
         return std::ranges::all_of(inst.operands, [&](ir::ValueId operand) {
-            return std::invoke(property, patterns_[operand.index]);
+            return std::invoke(property, patterns_[operand.value()]);
         });
     };
     const bool workgroup = all(&LanePattern::workgroup);
@@ -183,7 +183,7 @@ void LaneAnalysis::UpdateByOperands(const ir::Instruction& inst, bool uniform) {
 
 void LaneAnalysis::VisitConstruct(ir::InstId id, int depth, int& divergence) {
     const ir::Instruction& inst = kernel_.inst(id);
-    ConstructFacts& facts = facts_[id.index];
+    ConstructFacts& facts = facts_[id.value()];
     facts.depth = static_cast<uint32_t>(depth);
     int entry_divergence = divergence;
     if (inst.op == Op::kLoop) {
@@ -199,8 +199,8 @@ void LaneAnalysis::VisitConstruct(ir::InstId id, int depth, int& divergence) {
         }
         VisitBlock(inst.blocks[1], depth, inside);
     } else {
-        if (inst.op != Op::kScope && !workgroup_level_[id.index]) {
-            const LanePattern& condition = patterns_[inst.operands[0].index];
+        if (inst.op != Op::kScope && !workgroup_level_[id.value()]) {
+            const LanePattern& condition = patterns_[inst.operands[0].value()];
             bool divergent = condition.kind != LanePattern::Kind::kUnknown && !condition.uniform();
             if (divergent) {
                 Learn(facts.divergent);
@@ -217,19 +217,19 @@ void LaneAnalysis::VisitConstruct(ir::InstId id, int depth, int& divergence) {
 void LaneAnalysis::VisitExit(ir::InstId id, int divergence) {
     const ir::Instruction& inst = kernel_.inst(id);
     bool is_return = inst.op == Op::kReturn || inst.op == Op::kUnreachable;
-    int target_depth = is_return ? 0 : static_cast<int>(facts_[inst.target.index].depth);
-    bool to_workgroup_level = !is_return && workgroup_level_[inst.target.index];
+    int target_depth = is_return ? 0 : static_cast<int>(facts_[inst.target.value()].depth);
+    bool to_workgroup_level = !is_return && workgroup_level_[inst.target.value()];
     bool branch = divergence < target_depth || to_workgroup_level;
-    branch_[id.index] = branch;
+    branch_[id.value()] = branch;
 
     if (inst.op == Op::kContinue) {
-        ConstructFacts& loop = facts_[inst.target.index];
+        ConstructFacts& loop = facts_[inst.target.value()];
         ++loop.continue_sites;
         bool at_end = enclosing_.back() == inst.target;
         if (!branch && !at_end) {
             Learn(loop.masked_continues);
             for (ir::InstId construct : enclosing_) {
-                ConstructFacts& facts = facts_[construct.index];
+                ConstructFacts& facts = facts_[construct.value()];
                 if (static_cast<int>(facts.depth) > target_depth) {
                     Learn(facts.loses_lanes);
                 }
@@ -243,19 +243,19 @@ void LaneAnalysis::VisitExit(ir::InstId id, int divergence) {
 
     if (!branch) {
         for (ir::InstId construct : enclosing_) {
-            ConstructFacts& facts = facts_[construct.index];
+            ConstructFacts& facts = facts_[construct.value()];
             int depth = static_cast<int>(facts.depth);
             bool is_loop = kernel_.inst(construct).op == Op::kLoop;
             if (depth > target_depth) {
                 Learn(facts.loses_lanes);
             }
-            if (is_loop && depth >= target_depth && !workgroup_level_[construct.index]) {
+            if (is_loop && depth >= target_depth && !workgroup_level_[construct.value()]) {
                 Learn(facts.divergent);
             }
         }
     }
     if (inst.op == Op::kExit) {
-        ConstructFacts& target = facts_[inst.target.index];
+        ConstructFacts& target = facts_[inst.target.value()];
         if (!branch) {
             Learn(target.masked_exits);
         }
@@ -268,11 +268,11 @@ void LaneAnalysis::Merge(std::span<const ir::ValueId> into,
                          std::span<const ir::ValueId> from,
                          bool divergent) {
     for (size_t i = 0; i < into.size(); ++i) {
-        const LanePattern& source = patterns_[from[i].index];
+        const LanePattern& source = patterns_[from[i].value()];
         if (source.kind == LanePattern::Kind::kUnknown) {
             continue;
         }
-        const LanePattern& old = patterns_[into[i].index];
+        const LanePattern& old = patterns_[into[i].value()];
         LanePattern joined = source;
         ir::InstId construct = kernel_.value(into[i]).inst;
         bool is_result = construct.valid();
@@ -281,7 +281,7 @@ void LaneAnalysis::Merge(std::span<const ir::ValueId> into,
         }
         // Without a barrier inside, subgroups take a construct one after another: what it gives is
         // one value for the workgroup only where its control is.
-        if (!workgroup_level_[construct.index] && !single_vector_) {
+        if (!workgroup_level_[construct.value()] && !single_vector_) {
             joined.workgroup = false;
         }
         if (old.kind != LanePattern::Kind::kUnknown) {
@@ -309,11 +309,11 @@ void LaneAnalysis::Merge(std::span<const ir::ValueId> into,
 bool LaneAnalysis::DefinedBefore(ir::ValueId id, ir::InstId construct) const {
     const ir::Value& value = kernel_.value(id);
     const ir::InstId at = value.inst.valid() ? value.inst : kernel_.block(value.block).parent;
-    return place_[at.index] < place_[construct.index];
+    return place_[at.value()] < place_[construct.value()];
 }
 
 void LaneAnalysis::Update(ir::ValueId value, LanePattern pattern) {
-    LanePattern& old = patterns_[value.index];
+    LanePattern& old = patterns_[value.value()];
     if (pattern.kind < old.kind) {
         pattern = Varying(value);  // facts only ever get weaker
     }
@@ -322,7 +322,7 @@ void LaneAnalysis::Update(ir::ValueId value, LanePattern pattern) {
     }
     pattern.max = std::min(pattern.max, MaxOf(value));
     if (old.kind != LanePattern::Kind::kUnknown && pattern.max > old.max &&
-        ++max_updates_[value.index] > kWidenAfter) {
+        ++max_updates_[value.value()] > kWidenAfter) {
         pattern.max = MaxOf(value);
     }
     if (pattern == old) {

@@ -98,11 +98,11 @@ class LaneAnalysis {
     LaneAnalysis(const ir::Kernel& kernel, uint32_t lanes, std::vector<bool> workgroup_level)
         : LaneAnalysis(kernel, LaneMap{.lanes = lanes}, std::move(workgroup_level)) {}
 
-    const LanePattern& pattern(ir::ValueId value) const { return patterns_[value.index]; }
-    const ConstructFacts& facts(ir::InstId construct) const { return facts_[construct.index]; }
+    const LanePattern& pattern(ir::ValueId value) const { return patterns_[value.value()]; }
+    const ConstructFacts& facts(ir::InstId construct) const { return facts_[construct.value()]; }
     // Exit, Continue, Return: a branch for all lanes that are active, rather than a change of the
     // mask.
-    bool IsBranch(ir::InstId exit) const { return branch_[exit.index]; }
+    bool IsBranch(ir::InstId exit) const { return branch_[exit.value()]; }
     uint32_t lanes() const { return lanes_; }
     const LaneMap& map() const { return map_; }
     // The workgroup takes up one vector, or part of one.

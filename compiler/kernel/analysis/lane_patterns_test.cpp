@@ -26,7 +26,7 @@ std::string Text(const LanePattern& pattern) {
             return "pattern" + numbers(pattern.offsets);
         case LanePattern::Kind::kRows:
             return "pattern" + numbers(pattern.offsets) + " rows" + numbers(pattern.rows) +
-                   " of %" + std::to_string(pattern.stride.index);
+                   " of %" + std::to_string(pattern.stride.value());
         case LanePattern::Kind::kVarying:
             return "varying" + numbers(pattern.groups);
     }

@@ -55,8 +55,8 @@ Found ByOwnLanes(Lanes lanes) {
 
 std::string TextOf(const Assumption& assumed) {
     const auto text = [&](const char* format) {
-        return fmt::format(fmt::runtime(format), fmt::arg("base", assumed.value.index),
-                           fmt::arg("other", assumed.other.index), fmt::arg("size", assumed.size),
+        return fmt::format(fmt::runtime(format), fmt::arg("base", assumed.value.value()),
+                           fmt::arg("other", assumed.other.value()), fmt::arg("size", assumed.size),
                            fmt::arg("number", assumed.number));
     };
     switch (assumed.kind) {
@@ -269,7 +269,7 @@ bool LaneSpeculation::IsSame(ir::ValueId value) {
 
 const Speculation* LaneSpeculation::Of(ir::ValueId value) {
     // What a loop computes from itself is not known while it is looked at.
-    const auto [known, is_new] = known_.try_emplace(value.index);
+    const auto [known, is_new] = known_.try_emplace(value.value());
     Found& found = known->second;
     if (is_new) {
         Found made = Find(value);
@@ -376,14 +376,14 @@ std::vector<ir::ValueId> LaneSpeculation::SourcesOf(ir::ValueId id) const {
     std::vector<ir::ValueId> sources;
     if (!value.inst.valid()) {
         if (construct.op == Op::kLoop && construct.blocks[0] == value.block) {
-            sources.push_back(construct.operands[value.index]);
+            sources.push_back(construct.operands[value.position]);
         }
         return sources;
     }
     if (construct.op == Op::kLoop) {
         ir::AnyInside(kernel_, construct.blocks[0], [&](const ir::Instruction& inst) {
             if (inst.op == Op::kExit && inst.target == parent) {
-                sources.push_back(inst.operands[value.index]);
+                sources.push_back(inst.operands[value.position]);
             }
             return false;
         });
@@ -394,7 +394,7 @@ std::vector<ir::ValueId> LaneSpeculation::SourcesOf(ir::ValueId id) const {
         if (last.op != Op::kYield) {
             return {};
         }
-        sources.push_back(last.operands[value.index]);
+        sources.push_back(last.operands[value.position]);
     }
     return sources;
 }
@@ -421,7 +421,7 @@ std::string LaneSpeculation::Text(ir::ValueId value) {
         first = last;
     }
     if (const LaneForm& lanes = found->lanes; lanes.HasRows()) {
-        text += fmt::format(" + rows * %{}", lanes.stride.index);
+        text += fmt::format(" + rows * %{}", lanes.stride.value());
         text += lanes.times == 1 ? "" : fmt::format(" * {}", lanes.times);
         text += lanes.by == 1 ? "" : fmt::format(" / {}", lanes.by);
     }
@@ -436,7 +436,7 @@ void LaneSpeculation::CollectText(ir::ValueId value,
                                   std::set<uint32_t>& seen,
                                   std::vector<std::string>& conditions) {
     const Speculation* found = Of(value);
-    if (!found || !seen.insert(value.index).second) {
+    if (!found || !seen.insert(value.value()).second) {
         return;
     }
     const ir::Instruction* inst = kernel_.Definition(value);
@@ -446,7 +446,7 @@ void LaneSpeculation::CollectText(ir::ValueId value,
         }
     };
     if (found->base == Base::kFromOwnLanes) {
-        add(fmt::format("%{} has them", value.index));
+        add(fmt::format("%{} has them", value.value()));
     } else if (found->base != Base::kHeld && inst) {
         for (ir::ValueId operand : inst->operands) {
             CollectText(operand, seen, conditions);

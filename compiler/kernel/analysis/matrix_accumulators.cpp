@@ -19,7 +19,7 @@ class Finder {
     explicit Finder(const ir::Kernel& kernel) : kernel_(kernel), uses_(kernel.num_values(), 0) {
         for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
             for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands) {
-                ++uses_[operand.index];
+                ++uses_[operand.value()];
             }
         }
         for (uint32_t i = 0; i < kernel.num_blocks(); ++i) {
@@ -33,7 +33,7 @@ class Finder {
         insts_ = &block.insts;
         positions_.clear();
         for (size_t at = 0; at < block.insts.size(); ++at) {
-            positions_[block.insts[at].index] = at;
+            positions_[block.insts[at].value()] = at;
         }
         for (size_t at = 0; at < block.insts.size(); ++at) {
             const ir::Instruction& inst = kernel_.inst(block.insts[at]);
@@ -45,9 +45,9 @@ class Finder {
                 Link(inst, at);
                 continue;
             }
-            found_.mmas[inst.results[0].index] = {local_, first_};
+            found_.mmas[inst.results[0].value()] = {local_, first_};
             for (ir::InstId access : accesses) {
-                found_.accesses.insert(access.index);
+                found_.accesses.insert(access.value());
             }
         }
     }
@@ -56,9 +56,9 @@ class Finder {
         const size_t count = mma.results.size();
         const std::span<const ir::ValueId> accumulator(mma.operands.begin() + 2 * count, count);
         const ir::ValueId first = accumulator[0];
-        const auto before = positions_.find(kernel_.value(first).inst.index);
+        const auto before = positions_.find(kernel_.value(first).inst.value());
         if (!kernel_.value(first).inst.valid() || before == positions_.end() ||
-            found_.mmas.contains(first.index) || (mma.imm & ir::kMatrixSaturating) != 0) {
+            found_.mmas.contains(first.value()) || (mma.imm & ir::kMatrixSaturating) != 0) {
             return;
         }
         const ir::Instruction& other = At(before->second);
@@ -66,7 +66,7 @@ class Finder {
             !std::ranges::equal(accumulator, other.results) ||
             kernel_.type(other.operands[0]) != kernel_.type(mma.operands[0]) ||
             std::ranges::any_of(accumulator,
-                                [&](ir::ValueId value) { return uses_[value.index] != 1; })) {
+                                [&](ir::ValueId value) { return uses_[value.value()] != 1; })) {
             return;
         }
         for (size_t i = before->second; i < at; ++i) {
@@ -75,9 +75,9 @@ class Finder {
             }
         }
         MatrixAccumulators::InChain& last =
-            found_.chains.try_emplace(first.index, first.index, true).first->second;
+            found_.chains.try_emplace(first.value(), first.value(), true).first->second;
         last.ends = false;
-        found_.chains[mma.results[0].index] = {.chain = last.chain, .ends = true};
+        found_.chains[mma.results[0].value()] = {.chain = last.chain, .ends = true};
     }
     const ir::Instruction& At(size_t position) const { return kernel_.inst((*insts_)[position]); }
 
@@ -90,7 +90,7 @@ class Finder {
         for (size_t i = 0; i < count; ++i) {
             const ir::Value& value = kernel_.value(mma.operands[2 * count + i]);
             const auto position =
-                value.inst.valid() ? positions_.find(value.inst.index) : positions_.end();
+                value.inst.valid() ? positions_.find(value.inst.value()) : positions_.end();
             if (position == positions_.end()) {
                 return false;
             }
@@ -107,7 +107,7 @@ class Finder {
                 return false;
             }
             begin = std::min(begin, position->second);
-            if (uses_[mma.operands[2 * count + i].index] == 1) {
+            if (uses_[mma.operands[2 * count + i].value()] == 1) {
                 accesses.push_back(value.inst);
             }
         }
@@ -133,7 +133,7 @@ class Finder {
             uint64_t index = 0;
             if (!kernel_.IsConst(after.operands[0], &index) || index < first_ ||
                 after.operands[1] != mma.results[index - first_] ||
-                uses_[after.operands[1].index] != 1) {
+                uses_[after.operands[1].value()] != 1) {
                 return false;
             }
             accesses.push_back((*insts_)[i]);

@@ -29,7 +29,7 @@ class Finder {
         }
         for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
             for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands) {
-                ++uses_[operand.index];
+                ++uses_[operand.value()];
             }
         }
         for (uint32_t i = 0; i < regions.num_regions(); ++i) {
@@ -129,7 +129,7 @@ class Finder {
 
     void AddCandidate(ir::InstId mma, std::span<const ir::ValueId> values, bool is_b) {
         Candidate candidate;
-        candidate.mma = kernel_.inst(mma).results[0].index;
+        candidate.mma = kernel_.inst(mma).results[0].value();
         candidate.is_b = is_b;
         const ir::Instruction* made = kernel_.Definition(values[0]);
         if (made && made->op == Op::kMatrixTranspose) {
@@ -161,13 +161,13 @@ class Finder {
     // All in one block, without anything between them that control may leave by or return to.
     bool Together(ir::InstId mma, const Candidate& candidate) {
         Positions(mma);
-        const auto end = positions_.find(mma.index);
+        const auto end = positions_.find(mma.value());
         if (end == positions_.end()) {
             return false;
         }
         size_t begin = end->second;
         for (ir::InstId load : candidate.loads) {
-            const auto found = positions_.find(load.index);
+            const auto found = positions_.find(load.value());
             if (found == positions_.end()) {
                 return false;
             }
@@ -177,7 +177,7 @@ class Finder {
     }
     // The positions of the instructions of the MMA's block, and since where nothing was between.
     void Positions(ir::InstId mma) {
-        if (positions_.contains(mma.index)) {
+        if (positions_.contains(mma.value())) {
             return;
         }
         positions_.clear();
@@ -193,7 +193,7 @@ class Finder {
                 if (ir::HasProperty(op, ir::kRegions | ir::kTerminator) || op == Op::kBarrier) {
                     start = at;
                 }
-                positions_[insts[at].index] = at;
+                positions_[insts[at].value()] = at;
                 starts_.push_back(start);
             }
             return;
@@ -262,10 +262,10 @@ class Finder {
                             .first->second;
             mma[candidate.is_b ? 1 : 0] = number;
             for (ir::InstId load : candidate.loads) {
-                loads_.insert(load.index);
+                loads_.insert(load.value());
             }
             if (candidate.transpose.valid()) {
-                transposes_.insert(candidate.transpose.index);
+                transposes_.insert(candidate.transpose.value());
             }
         }
         const auto count = static_cast<uint32_t>(panels.size());
@@ -282,14 +282,14 @@ class Finder {
             const size_t count = mma.results.size();
             for (size_t i = 0; i < 2 * count; ++i) {
                 if (operands[i / count] != MatrixSharedOperands::kNone) {
-                    ++served[mma.operands[i].index];
+                    ++served[mma.operands[i].value()];
                 }
             }
         }
         auto unused = [&](uint32_t id) {
             const ir::Instruction& inst = kernel_.inst(ir::InstId{id});
             return std::all_of(inst.results.begin(), inst.results.end(), [&](ir::ValueId result) {
-                return served[result.index] == uses_[result.index];
+                return served[result.value()] == uses_[result.value()];
             });
         };
         for (uint32_t id : transposes_) {
@@ -298,7 +298,7 @@ class Finder {
             }
             found_.unused.insert(id);
             for (ir::ValueId operand : kernel_.inst(ir::InstId{id}).operands) {
-                ++served[operand.index];
+                ++served[operand.value()];
             }
         }
         for (uint32_t id : loads_) {

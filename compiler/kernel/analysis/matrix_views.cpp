@@ -17,7 +17,7 @@ class Finder {
     explicit Finder(const ir::Kernel& kernel) : kernel_(kernel), unserved_(kernel.num_values(), 0) {
         for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
             for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands) {
-                ++unserved_[operand.index];
+                ++unserved_[operand.value()];
             }
         }
         for (uint32_t i = 0; i < kernel.num_blocks(); ++i) {
@@ -35,7 +35,7 @@ class Finder {
             if (ir::MayWriteBuffers(inst)) {
                 loaded_.clear();
             } else if (inst.op == Op::kMatrixLoad) {
-                loaded_.insert(id.index);
+                loaded_.insert(id.value());
                 loads_.push_back(id);
             } else if (inst.op == Op::kMatrixTranspose) {
                 transposes_.push_back(id);
@@ -52,11 +52,11 @@ class Finder {
             const auto values = std::span(mma.operands).subspan(i * count, count);
             views[i] = ViewOf(values, i == 1);
             for (size_t k = 0; views[i].load.valid() && k < count; ++k) {
-                --unserved_[values[k].index];
+                --unserved_[values[k].value()];
             }
         }
         if (views[0].load.valid() || views[1].load.valid()) {
-            found_.mmas[mma.results[0].index] = views;
+            found_.mmas[mma.results[0].value()] = views;
         }
     }
     MatrixViews::View ViewOf(std::span<const ir::ValueId> values, bool is_b) const {
@@ -69,7 +69,7 @@ class Finder {
             made = kernel_.Definition(values[0]);
         }
         if (made && made->op == Op::kMatrixLoad &&
-            loaded_.contains(kernel_.value(values[0]).inst.index) &&
+            loaded_.contains(kernel_.value(values[0]).inst.value()) &&
             std::ranges::equal(values, made->results)) {
             view.load = kernel_.value(values[0]).inst;
         }
@@ -78,21 +78,21 @@ class Finder {
     void FindUnused() {
         const auto unused = [&](ir::InstId id) {
             return std::ranges::all_of(kernel_.inst(id).results, [&](ir::ValueId result) {
-                return unserved_[result.index] == 0;
+                return unserved_[result.value()] == 0;
             });
         };
         for (ir::InstId id : transposes_) {
             if (!unused(id)) {
                 continue;
             }
-            found_.unused.insert(id.index);
+            found_.unused.insert(id.value());
             for (ir::ValueId operand : kernel_.inst(id).operands) {
-                --unserved_[operand.index];
+                --unserved_[operand.value()];
             }
         }
         for (ir::InstId id : loads_) {
             if (unused(id)) {
-                found_.unused.insert(id.index);
+                found_.unused.insert(id.value());
             }
         }
     }

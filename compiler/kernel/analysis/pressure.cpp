@@ -33,7 +33,7 @@ class LiveRanges {
         }
         for (const Hole& hole : holes_) {
             // What is used behind the selection lives in all of its branches.
-            if (end_[hole.value.index] <= hole.selection_end && Counts(hole.value)) {
+            if (end_[hole.value.value()] <= hole.selection_end && Counts(hole.value)) {
                 const int32_t weight = Weight(hole.value);
                 change[hole.begin] -= weight;
                 change[hole.end] += weight;
@@ -61,7 +61,7 @@ class LiveRanges {
 
     void Visit(ir::BlockId block) {
         for (ir::ValueId param : kernel_.block(block).params) {
-            start_[param.index] = position_;
+            start_[param.value()] = position_;
         }
         for (ir::InstId id : kernel_.block(block).insts) {
             const ir::Instruction& inst = kernel_.inst(id);
@@ -88,7 +88,7 @@ class LiveRanges {
                 }
             }
             for (ir::ValueId result : inst.results) {
-                start_[result.index] = position_;
+                start_[result.value()] = position_;
             }
         }
     }
@@ -131,11 +131,11 @@ class LiveRanges {
     }
 
     void Use(ir::ValueId value) {
-        end_[value.index] = std::max(end_[value.index], position_);
-        if (!selections_.empty() && start_[value.index] < selections_.back().begin) {
-            selections_.back().last_uses[value.index] = position_;
+        end_[value.value()] = std::max(end_[value.value()], position_);
+        if (!selections_.empty() && start_[value.value()] < selections_.back().begin) {
+            selections_.back().last_uses[value.value()] = position_;
         }
-        if (!loops_.empty() && start_[value.index] < loops_.back().start) {
+        if (!loops_.empty() && start_[value.value()] < loops_.back().start) {
             loops_.back().outside.push_back(value);
         }
     }

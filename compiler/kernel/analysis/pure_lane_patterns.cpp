@@ -197,13 +197,13 @@ LanePattern LaneAnalysis::PurePattern(const ir::Instruction& inst) const {
     // Most values that vary differ everywhere, and comparing their lanes would find the same.
     if (!pattern.varying() || lanes_ == 1 ||
         std::ranges::any_of(inst.operands, [&](ir::ValueId operand) {
-            return patterns_[operand.index].DiffersEverywhere();
+            return patterns_[operand.value()].DiffersEverywhere();
         })) {
         return pattern;
     }
     std::vector<const LanePattern*> operands;
     for (ir::ValueId operand : inst.operands) {
-        operands.push_back(&patterns_[operand.index]);
+        operands.push_back(&patterns_[operand.value()]);
     }
     pattern.groups = CommonGroups(operands, lanes_);
     for (size_t i = 0; inst.op == Op::kIAdd && i < 2; ++i) {
@@ -228,8 +228,8 @@ bool LaneAnalysis::LanesCompareAlike(const ir::Instruction& inst) const {
     if (!less && !is_signed && inst.op != Op::kULe) {
         return false;
     }
-    const LanePattern& x = patterns_[inst.operands[less ? 0 : 1].index];
-    const LanePattern& bound = patterns_[inst.operands[less ? 1 : 0].index];
+    const LanePattern& x = patterns_[inst.operands[less ? 0 : 1].value()];
+    const LanePattern& bound = patterns_[inst.operands[less ? 1 : 0].value()];
     const uint64_t sign = uint64_t{1} << (ir::BitWidth(kernel_.type(inst.operands[0])) - 1);
     return x.constant_offsets() && bound.uniform() && Disjoint(x) &&
            (!is_signed || (x.max < sign && bound.max < sign)) &&
@@ -250,28 +250,29 @@ LanePattern LaneAnalysis::ScalarPattern(const ir::Instruction& inst) const {
     bool scalar = true;
     bool workgroup = true;
     for (ir::ValueId operand : inst.operands) {
-        uniform &= patterns_[operand.index].uniform();
-        scalar &= patterns_[operand.index].scalar();
-        workgroup &= patterns_[operand.index].workgroup;
+        uniform &= patterns_[operand.value()].uniform();
+        scalar &= patterns_[operand.value()].scalar();
+        workgroup &= patterns_[operand.value()].workgroup;
     }
     const bool is_integer = ir::IsInteger(kernel_.type(result));
     const bool is_one = scalar && (uniform || LanesCompareAlike(inst));
     LanePattern pattern = is_one ? Uniform(result, workgroup) : Varying(result);
     if (is_integer) {
-        pattern.max = UpperBoundOfResult(
-            kernel_, inst, result, [&](size_t i) { return patterns_[inst.operands[i].index].max; });
+        pattern.max = UpperBoundOfResult(kernel_, inst, result, [&](size_t i) {
+            return patterns_[inst.operands[i].value()].max;
+        });
     }
     if (!scalar || !is_integer || inst.operands.empty()) {
         return pattern;
     }
     const size_t last = inst.operands.size() - 1;
-    const LanePattern& a = patterns_[inst.operands[std::max<size_t>(last, 1) - 1].index];
-    const LanePattern& b = patterns_[inst.operands[last].index];
+    const LanePattern& a = patterns_[inst.operands[std::max<size_t>(last, 1) - 1].value()];
+    const LanePattern& b = patterns_[inst.operands[last].value()];
     LanePattern lanes = ProvenLanes::None();
     if (inst.op != Op::kSelect) {
         const ProvenLanes proven{inst, a, b, ir::BitWidth(kernel_.type(inst.operands[0]))};
         lanes = LanesOfResult(proven, kernel_, inst);
-    } else if (patterns_[inst.operands[0].index].uniform() && a.SameLanes(b)) {
+    } else if (patterns_[inst.operands[0].value()].uniform() && a.SameLanes(b)) {
         lanes = a;
         lanes.base_zeros = std::min(a.base_zeros, b.base_zeros);
     }

@@ -24,7 +24,7 @@ std::vector<bool> FindRereads(const Kernel& kernel) {
                 loop.valid() && is_access(inst) ? kernel.Definition(inst.operands[0]) : nullptr;
             if (buffer && buffer->op == Op::kBuffer) {
                 if (inst.op == Op::kLoadBuffer) {
-                    rereads[inst.results[0].index] =
+                    rereads[inst.results[0].value()] =
                         std::ranges::any_of(accesses, [&](const auto& access) {
                             return access.first == buffer->imm && access.second != loop;
                         });

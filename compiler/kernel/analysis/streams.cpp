@@ -36,7 +36,7 @@ class Walk {
         for (ir::InstId id : kernel_.block(block).insts) {
             const ir::Instruction& inst = kernel_.inst(id);
             Count(inst, in_barrier_loop);
-            const bool barrier_loop = inst.op == Op::kLoop && workgroup_level_[id.index];
+            const bool barrier_loop = inst.op == Op::kLoop && workgroup_level_[id.value()];
             for (ir::BlockId child : inst.blocks) {
                 Visit(child, in_barrier_loop || barrier_loop);
             }

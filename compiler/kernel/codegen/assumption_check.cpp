@@ -38,12 +38,12 @@ Op Unsigned(Op op) {
 }  // namespace
 
 const AssumptionCheck::Common& AssumptionCheck::Shared(ir::ValueId value) {
-    const auto found = shared_.find(value.index);
+    const auto found = shared_.find(value.value());
     if (found != shared_.end()) {
         return found->second;
     }
     const Common common = Compute(value);
-    return shared_[value.index] = common;
+    return shared_[value.value()] = common;
 }
 
 Value* AssumptionCheck::Holds() {
@@ -76,7 +76,7 @@ AssumptionCheck::Common AssumptionCheck::Compute(ir::ValueId value) {
             return patterns_.pattern(value).has_rows() ? OfRows(value, found.lanes)
                                                        : Common{source_.scalar(value)};
         case Rule::kFirstLanes:
-            return {OnFirstLanes(*kernel_.Definition(value), kernel_.value(value).index)};
+            return {OnFirstLanes(*kernel_.Definition(value), kernel_.value(value).position)};
         case Rule::kOperand:
             return Shared(found.operand);
         default:

@@ -133,7 +133,7 @@ Value* PrefetchCode::IndexValue(const IndexTerm& term, uint32_t& budget) {
 // computes: time to prefetch what the next workgroup reads first. So it is with a tile that is read
 // a second time.
 Value* PrefetchCode::NextWorkgroupDistance(const ir::Instruction& load) {
-    return rereads_[load.results[0].index] ? WorkgroupDistance(load.operands[1]) : nullptr;
+    return rereads_[load.results[0].value()] ? WorkgroupDistance(load.operands[1]) : nullptr;
 }
 
 // A loop between barriers goes from tile to tile, and a loop in it that reads a tile prefetches the
@@ -141,7 +141,7 @@ Value* PrefetchCode::NextWorkgroupDistance(const ir::Instruction& load) {
 // this for loads that are in no further loop.
 Value* PrefetchCode::NextTileDistance(const ir::Instruction& load) {
     const Construct* tiles = LoopOverTiles();
-    if (!tiles || rereads_[load.results[0].index]) {
+    if (!tiles || rereads_[load.results[0].value()]) {
         return nullptr;
     }
     const IndexExpr step = index_.AlongIteration(load.operands[1], tiles->inst);
@@ -204,7 +204,7 @@ bool PrefetchCode::ComputesMuch() {
             around = kernel_.inst(construct.inst).blocks[0];
         }
     }
-    const auto [known, is_new] = computes_much_.try_emplace(around.index, false);
+    const auto [known, is_new] = computes_much_.try_emplace(around.value(), false);
     if (is_new) {
         known->second = ir::AnyInside(kernel_, around, [](const ir::Instruction& inst) {
             return inst.op >= Op::kExp && inst.op <= Op::kATanh;
@@ -218,7 +218,7 @@ bool PrefetchCode::ComputesMuch() {
 bool PrefetchCode::FollowsProducts() {
     auto multiplies = [](const ir::Instruction& inst) { return inst.op == Op::kMatrixMulAdd; };
     auto known = [&](ir::BlockId block) {
-        const auto [found, is_new] = multiplies_.try_emplace(block.index, false);
+        const auto [found, is_new] = multiplies_.try_emplace(block.value(), false);
         if (is_new) {
             found->second = ir::AnyInside(kernel_, block, multiplies);
         }
@@ -411,7 +411,7 @@ bool PrefetchCode::IsPrefetchedRow(const ir::Instruction& access) {
     const auto [known, is_new] = prefetched_rows_.try_emplace(binding, false);
     for (uint32_t i = 0; is_new && !known->second && i < kernel_.num_insts(); ++i) {
         const ir::Instruction& load = kernel_.inst(ir::InstId{i});
-        known->second = load.op == Op::kLoadBuffer && rereads_[load.results[0].index] &&
+        known->second = load.op == Op::kLoadBuffer && rereads_[load.results[0].value()] &&
                         BindingOf(load) == binding && WorkgroupStep(load.operands[1]).valid();
     }
     return known->second;

@@ -56,7 +56,7 @@ bool CanPack(Op op) {
 std::vector<uint32_t> NumbersOf(std::span<const ir::ValueId> values) {
     std::vector<uint32_t> numbers;
     for (ir::ValueId value : values) {
-        numbers.push_back(value.index);
+        numbers.push_back(value.value());
     }
     return numbers;
 }
@@ -67,7 +67,7 @@ void PackedValues::KeepPacked(const ir::Instruction& load, Value* packed) {
     const ir::ValueId first = load.results[0];
     const HeldValue& held = values_.held(first);
     if (packed && held.epoch != UINT32_MAX) {
-        packed_loads_[first.index] = {packed, held.raw};
+        packed_loads_[first.value()] = {packed, held.raw};
     }
 }
 
@@ -124,7 +124,7 @@ bool PackedValues::CanBePacked(std::span<const ir::ValueId> values, Search& sear
     if (inst == nullptr) {
         return false;
     }
-    const auto packed = packed_loads_.find(first.index);
+    const auto packed = packed_loads_.find(first.value());
     if (packed != packed_loads_.end()) {
         search.loads = true;
         return here(first) && packed->second.column == values_.held(first).raw &&
@@ -193,7 +193,7 @@ Value* PackedValues::MakePacked(std::span<const ir::ValueId> values,
         }
         return llvm::ConstantVector::get(constants);
     }
-    const auto packed = packed_loads_.find(first.index);
+    const auto packed = packed_loads_.find(first.value());
     if (packed != packed_loads_.end()) {
         return packed->second.packed;
     }

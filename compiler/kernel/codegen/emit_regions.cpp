@@ -67,7 +67,7 @@ void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
         if (regions_.storage(operand) == Storage::kWorkgroup) {
             return values_.Raw(operand);
         }
-        llvm::AllocaInst* kept = conditions_[id.index];
+        llvm::AllocaInst* kept = conditions_[id.value()];
         return builder_.CreateLoad(kept->getAllocatedType(), kept);
     };
     auto body = [&](ir::BlockId block, BasicBlock* start) {
@@ -435,7 +435,7 @@ void Emitter::EmitRegionItem(const RegionItem& item) {
             Value* value = patterns_.pattern(inst.operands[0]).uniform()
                                ? values_.Raw(inst.operands[0])
                                : values_.FromFirstActive(inst.operands[0]);
-            llvm::AllocaInst*& kept = conditions_[item.inst.index];
+            llvm::AllocaInst*& kept = conditions_[item.inst.value()];
             if (!kept) {
                 kept = code_.NewAlloca(value->getType(), "condition");
             }

@@ -101,7 +101,7 @@ void SpillSlots::ShareLoopSlots(const ir::Instruction& loop) {
     }
     auto may_share = [&](ir::ValueId value, ir::ValueId owner) {
         // A scalar may be a stride, whose uses are not all operands.
-        return !slot_owner_[value.index].valid() && patterns_.pattern(value).varying() &&
+        return !slot_owner_[value.value()].valid() && patterns_.pattern(value).varying() &&
                regions_.storage(value) == Storage::kSubgroupSlot &&
                regions_.storage(owner) == Storage::kSubgroupSlot &&
                values_.RawType(value) == values_.RawType(owner);
@@ -118,18 +118,18 @@ void SpillSlots::ShareLoopSlots(const ir::Instruction& loop) {
     for (size_t i = 0; i < body.size(); ++i) {
         const ir::ValueId param = next.operands[i];
         const auto place = std::find(continuing.params.begin(), continuing.params.end(), param);
-        if (place == continuing.params.end() && !slot_owner_[body[i].index].valid()) {
+        if (place == continuing.params.end() && !slot_owner_[body[i].value()].valid()) {
             const auto definition = made_at(continuing.insts, param);
             if (definition != continuing.insts.end() && may_share(param, body[i]) &&
                 LastUse(loop.blocks[1], body[i]) <= definition - continuing.insts.begin()) {
-                slot_owner_[param.index] = body[i];
+                slot_owner_[param.value()] = body[i];
             }
         }
         if (place == continuing.params.end() || !may_share(param, body[i]) ||
-            slot_owner_[body[i].index].valid() || LastUse(loop.blocks[1], body[i]) >= 0) {
+            slot_owner_[body[i].value()].valid() || LastUse(loop.blocks[1], body[i]) >= 0) {
             continue;
         }
-        slot_owner_[param.index] = body[i];
+        slot_owner_[param.value()] = body[i];
         if (end.op != Op::kContinue || &kernel_.inst(end.target) != &loop ||
             patterns_.facts(end.target).continue_sites != 1) {
             continue;
@@ -139,14 +139,14 @@ void SpillSlots::ShareLoopSlots(const ir::Instruction& loop) {
         const auto definition = made_at(insts, made);
         if (definition != insts.end() && may_share(made, body[i]) &&
             LastUse(loop.blocks[0], body[i]) <= definition - insts.begin()) {
-            slot_owner_[made.index] = body[i];
+            slot_owner_[made.value()] = body[i];
         }
     }
 }
 
 uint32_t SpillSlots::SlotOwner(ir::ValueId value) const {
-    const ir::ValueId owner = slot_owner_[value.index];
-    return owner.valid() ? owner.index : value.index;
+    const ir::ValueId owner = slot_owner_[value.value()];
+    return owner.valid() ? owner.value() : value.value();
 }
 
 Value* SpillSlots::SlotPointer(ir::ValueId value) {

@@ -20,7 +20,7 @@ ValueCode::ValueCode(FunctionCode& code, const BarrierRegions& regions)
       address_only_(FindAddressValues(code.kernel)) {
     for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
         for (ir::ValueId operand : kernel_.inst(ir::InstId{i}).operands) {
-            ++uses_[operand.index];
+            ++uses_[operand.value()];
         }
     }
     FindFusable();
@@ -32,30 +32,30 @@ llvm::Type* ValueCode::RawType(ir::ValueId value) const {
 }
 
 void ValueCode::Set(ir::ValueId value, Value* raw) {
-    HeldValue& held = held_[value.index];
+    HeldValue& held = held_[value.value()];
     held.raw = raw;
     held.epoch = code_.epoch;
     held.late = false;
 }
 
 void ValueCode::SetDescriptor(ir::ValueId buffer, const Descriptor& descriptor) {
-    HeldValue& held = held_[buffer.index];
+    HeldValue& held = held_[buffer.value()];
     held.raw = builder_.getInt32(0);
     held.descriptor = descriptor;
     held.epoch = code_.epoch;
 }
 
 bool ValueCode::IsHere(ir::ValueId value) const {
-    const HeldValue& held = held_[value.index];
+    const HeldValue& held = held_[value.value()];
     return (held.raw != nullptr || held.late) && (held.epoch == code_.epoch || held.epoch == 0);
 }
 
 Value* ValueCode::Raw(ir::ValueId value) {
-    if (held_[value.index].late) {
+    if (held_[value.value()].late) {
         return EmitLate(value);
     }
-    assert(held_[value.index].raw && "a value is used before it is emitted");
-    return held_[value.index].raw;
+    assert(held_[value.value()].raw && "a value is used before it is emitted");
+    return held_[value.value()].raw;
 }
 
 Value* ValueCode::Scalar(ir::ValueId value) {
@@ -242,7 +242,7 @@ void ValueCode::FindFusable() {
             continue;
         }
         for (ir::ValueId operand : inst.operands) {
-            ++in_sums[operand.index];
+            ++in_sums[operand.value()];
         }
     }
     for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
@@ -251,7 +251,7 @@ void ValueCode::FindFusable() {
             kernel_.type(inst.results[0]) == ir::Type::kF16) {
             continue;
         }
-        const uint32_t result = inst.results[0].index;
+        const uint32_t result = inst.results[0].value();
         fusable_[result] = uses_[result] > 1 && in_sums[result] == uses_[result];
     }
 }
@@ -263,15 +263,15 @@ Value* ValueCode::EmitFused(const ir::Instruction& inst, bool scalar) {
         (inst.flags & ir::kNoContraction) != 0 || inst.operands[0] == inst.operands[1]) {
         return nullptr;
     }
-    const bool first = fusable_[inst.operands[0].index];
-    if (!first && !fusable_[inst.operands[1].index]) {
+    const bool first = fusable_[inst.operands[0].value()];
+    if (!first && !fusable_[inst.operands[1].value()]) {
         return nullptr;
     }
     const ir::Instruction& product = *kernel_.Definition(inst.operands[first ? 0 : 1]);
     ir::ValueId other_id = inst.operands[first ? 1 : 0];
     // After a barrier the product is there and its operands may not be.
     for (ir::ValueId operand : product.operands) {
-        const uint32_t epoch = held_[operand.index].epoch;
+        const uint32_t epoch = held_[operand.value()].epoch;
         if (epoch != code_.epoch && epoch != 0) {
             return nullptr;
         }
@@ -291,7 +291,7 @@ Value* ValueCode::EmitFused(const ir::Instruction& inst, bool scalar) {
 
 // What it is made of is there, or comes late itself: both belong to this region.
 Value* ValueCode::EmitLate(ir::ValueId value) {
-    const auto found = late_.find(value.index);
+    const auto found = late_.find(value.value());
     if (found != late_.end()) {
         return found->second;
     }
@@ -305,7 +305,7 @@ Value* ValueCode::EmitLate(ir::ValueId value) {
     if (--late_depth_ == 0) {
         late_.clear();
     } else {
-        late_[value.index] = result;
+        late_[value.value()] = result;
     }
     return result;
 }
@@ -367,10 +367,10 @@ void ValueCode::EmitOperation(const ir::Instruction& inst) {
     }
     const LanePattern& pattern = patterns_.pattern(inst.results[0]);
     const bool scalar = pattern.scalar();
-    if (!code_.compact && address_only_[inst.results[0].index] && !scalar && code_.lanes > 1 &&
+    if (!code_.compact && address_only_[inst.results[0].value()] && !scalar && code_.lanes > 1 &&
         regions_.storage(inst.results[0]) == BarrierRegions::Storage::kRegion) {
         Set(inst.results[0], nullptr);
-        held_[inst.results[0].index].late = true;
+        held_[inst.results[0].value()].late = true;
         return;
     }
     llvm::SmallVector<Value*, 4> operands;

@@ -43,16 +43,16 @@ class ValueCode : FunctionPart {
 
     void Set(ir::ValueId value, llvm::Value* raw);
     void SetDescriptor(ir::ValueId buffer, const Descriptor& descriptor);
-    const HeldValue& held(ir::ValueId value) const { return held_[value.index]; }
-    void Restore(ir::ValueId value, const HeldValue& held) { held_[value.index] = held; }
+    const HeldValue& held(ir::ValueId value) const { return held_[value.value()]; }
+    void Restore(ir::ValueId value, const HeldValue& held) { held_[value.value()] = held; }
     // Whether it can be used at the current point.
     bool IsHere(ir::ValueId value) const;
 
     // An operation that is not about memory.
     void EmitOperation(const ir::Instruction& inst);
 
-    uint32_t uses(ir::ValueId value) const { return uses_[value.index]; }
-    bool is_fusable(ir::ValueId value) const { return fusable_[value.index]; }
+    uint32_t uses(ir::ValueId value) const { return uses_[value.value()]; }
+    bool is_fusable(ir::ValueId value) const { return fusable_[value.value()]; }
 
   private:
     void FindFusable();

@@ -107,7 +107,7 @@ Value* MatrixEmitter::OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup) {
 // Bytes between rows of A in workgroup memory, if it need not be packed.
 uint32_t MatrixEmitter::RowsInPlace(const ir::Instruction& inst, const MatrixKind& kind) {
     const MatrixSharedOperands::Operand& a =
-        shared_operands_.operands[shared_operands_.mmas.at(inst.results[0].index)[0]];
+        shared_operands_.operands[shared_operands_.mmas.at(inst.results[0].value())[0]];
     constexpr uint32_t kAlign = 4;
     const bool aligned =
         a.stride % kAlign == 0 &&
@@ -232,14 +232,14 @@ MatrixOperand MatrixEmitter::OperandOf(const ir::Instruction& inst,
                                        const MatrixKind& kind,
                                        bool is_b,
                                        const Value* keep) {
-    const uint32_t first = inst.results[0].index;
+    const uint32_t first = inst.results[0].value();
     const size_t count = operands.size() / 3;
     const llvm::ArrayRef<Value*> values = operands.slice(is_b ? count : 0, count);
     if (!values[0]) {
         const auto views = views_.mmas.find(first);
         if (views != views_.mmas.end() && views->second[is_b ? 1 : 0].load.valid()) {
             const MatrixViews::View& view = views->second[is_b ? 1 : 0];
-            MatrixOperand operand = loaded_.at(view.load.index);
+            MatrixOperand operand = loaded_.at(view.load.value());
             operand.columns = view.columns;
             operand.prefetch = true;
             return operand;
@@ -274,7 +274,7 @@ MatrixEmitter::Vectors MatrixEmitter::Load(ir::InstId id, const Source& source) 
         }
         inside = inside ? b_.CreateAnd(inside, fits) : fits;
     }
-    MatrixOperand& operand = loaded_[id.index];
+    MatrixOperand& operand = loaded_[id.value()];
     operand = {.at = b_.CreateGEP(i8, source.base, offset), .stride = stride};
     if (inside) {
         llvm::Function* kernel = b_.GetInsertBlock()->getParent();
@@ -303,7 +303,7 @@ MatrixEmitter::Vectors MatrixEmitter::Load(ir::InstId id, const Source& source) 
         Value* of_slot = b_.getInt64(kRowBytes);
         operand.stride = stride == of_slot ? of_slot : either(stride, of_slot);
     }
-    if (views_.unused.contains(id.index)) {
+    if (views_.unused.contains(id.value())) {
         unit_.TakeOperand(hal::MatrixFormat::kF32);
         return {};
     }
@@ -319,7 +319,7 @@ MatrixEmitter::Vectors MatrixEmitter::Load(ir::InstId id, const Source& source) 
 
 std::array<bool, 3> MatrixEmitter::InMemory(const ir::Instruction& inst, bool masked) const {
     std::array<bool, 3> in_memory = {};
-    const uint32_t first = inst.results[0].index;
+    const uint32_t first = inst.results[0].value();
     if (const auto views = views_.mmas.find(first); views != views_.mmas.end()) {
         in_memory[0] = views->second[0].load.valid();
         in_memory[1] = views->second[1].load.valid();
@@ -384,14 +384,14 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
     mma.a = OperandOf(inst, operands, kind, false, nullptr);
     mma.b = OperandOf(inst, operands, kind, true, mma.a.at);
     const auto* load = llvm::dyn_cast_or_null<llvm::LoadInst>(accumulators[0]);
-    const auto placed = accumulators_.mmas.find(inst.results[0].index);
+    const auto placed = accumulators_.mmas.find(inst.results[0].value());
     if (load && !masked && placed != accumulators_.mmas.end()) {
         mma.location = placed->second;
         mma.c = const_cast<Value*>(load->getPointerOperand());
         waiting_.push_back(mma);
         return {};
     }
-    const uint32_t first = inst.results[0].index;
+    const uint32_t first = inst.results[0].value();
     const auto linked = accumulators_.chains.find(first);
     const bool alone = masked || linked == accumulators_.chains.end();
     const uint32_t chain = alone ? first : linked->second.chain;
@@ -422,17 +422,17 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
 }
 
 bool MatrixEmitter::Before(ir::InstId id, const ir::Instruction& inst, bool masked) {
-    if (views_.unused.contains(id.index) && inst.op == ir::Op::kMatrixTranspose) {
+    if (views_.unused.contains(id.value()) && inst.op == ir::Op::kMatrixTranspose) {
         return false;
     }
-    const bool placed = accumulators_.accesses.contains(id.index) && !masked;
+    const bool placed = accumulators_.accesses.contains(id.value()) && !masked;
     const bool looks = inst.op == ir::Op::kLoadLocal || inst.op == ir::Op::kStoreLocal;
     if ((looks && !placed) || inst.op == ir::Op::kBarrier ||
         ir::HasProperty(inst.op, ir::kRegions | ir::kTerminator) ||
         (waiting_kind_.format == hal::MatrixFormat::kF32 && ir::MayWriteBuffers(inst))) {
         Flush();
     }
-    if (!masked && region_ && shared_operands_.unused.contains(id.index)) {
+    if (!masked && region_ && shared_operands_.unused.contains(id.value())) {
         return false;
     }
     return !placed || inst.op == ir::Op::kLoadLocal;

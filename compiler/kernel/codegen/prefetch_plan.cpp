@@ -108,7 +108,7 @@ void PrefetchPlan::AddLoads(const BarrierRegion& from, Iteration& iteration) {
         const ir::Instruction& inst = kernel_.inst(item.inst);
         if (item.kind != RegionItem::Kind::kInstruction || inst.op != Op::kLoadBuffer ||
             (inst.flags & ir::kVolatile) != 0 || iteration.loads.size() >= kMaxLoads ||
-            patterns_.pattern(inst.operands[1]).varying() || !depends_[inst.operands[1].index] ||
+            patterns_.pattern(inst.operands[1]).varying() || !depends_[inst.operands[1].value()] ||
             HasItsLine(item.inst, iteration)) {
             continue;
         }
@@ -147,17 +147,17 @@ bool PrefetchPlan::HasItsLine(ir::InstId load, const Iteration& iteration) {
 void PrefetchPlan::FindDependents(const Steps& steps) {
     depends_.assign(kernel_.num_values(), false);
     for (const auto& [counter, step] : steps) {
-        depends_[counter.index] = true;
+        depends_[counter.value()] = true;
     }
     for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
         const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
         if (!ir::HasProperty(inst.op, ir::kPure) ||
             std::none_of(inst.operands.begin(), inst.operands.end(),
-                         [&](ir::ValueId operand) { return depends_[operand.index]; })) {
+                         [&](ir::ValueId operand) { return depends_[operand.value()]; })) {
             continue;
         }
         for (ir::ValueId result : inst.results) {
-            depends_[result.index] = true;
+            depends_[result.value()] = true;
         }
     }
 }
@@ -175,7 +175,7 @@ bool PrefetchPlan::Compute(ir::ValueId value, Iteration& iteration, uint32_t dep
         !Compute(patterns_.pattern(value).stride, iteration, depth + 1)) {
         return false;
     }
-    if (regions_.storage(value) == Storage::kWorkgroup && !depends_[value.index]) {
+    if (regions_.storage(value) == Storage::kWorkgroup && !depends_[value.value()]) {
         return true;
     }
     const ir::Instruction* inst = kernel_.Definition(value);

@@ -94,7 +94,7 @@ class CostFinder {
     CostCount Sum(const std::vector<InstId>& edges) const {
         CostCount sum;
         for (InstId edge : edges) {
-            sum.Add(edges_[edge.index]);
+            sum.Add(edges_[edge.value()]);
         }
         return sum;
     }
@@ -112,7 +112,7 @@ class CostFinder {
             const InstId id = kernel_.block(block).insts[i];
             const Instruction& inst = kernel_.inst(id);
             if (HasProperty(inst.op, kTerminator)) {
-                edges_[id.index] = count;
+                edges_[id.value()] = count;
                 continue;
             }
             if (inst.blocks.empty()) {
@@ -170,7 +170,7 @@ class CostFinder {
             Walk(sides[0], count);
             Walk(sides[1], count);
             // Who comes back is counted once.
-            edges_[kernel_.block(sides[1]).insts.back().index] = {};
+            edges_[kernel_.block(sides[1]).insts.back().value()] = {};
             if (blocks_ != nullptr) {
                 blocks_->erase(sides[0]);
                 blocks_->erase(sides[1]);
@@ -367,7 +367,7 @@ class CostFinder {
     bool IsInside(ValueId value, InstId construct) const {
         BlockId block = structure_.DefinitionBlock(kernel_, value);
         for (InstId at = kernel_.block(block).parent; at.valid();
-             at = kernel_.block(structure_.block_of[at.index]).parent) {
+             at = kernel_.block(structure_.block_of[at.value()]).parent) {
             if (at == construct) {
                 return true;
             }
@@ -395,10 +395,10 @@ class CostFinder {
         while (parent.valid() && kernel_.inst(parent).op == Op::kLoop && !access.is_atomic &&
                !IsInside(offset, parent) && (!buffer.valid() || !IsInside(buffer, parent))) {
             count = entries_.at(parent);
-            parent = kernel_.block(structure_.block_of[parent.index]).parent;
+            parent = kernel_.block(structure_.block_of[parent.value()]).parent;
         }
         while (parent.valid() && kernel_.inst(parent).op != Op::kLoop) {
-            parent = kernel_.block(structure_.block_of[parent.index]).parent;
+            parent = kernel_.block(structure_.block_of[parent.value()]).parent;
         }
         access.loop = parent;
         access.loop_waits = parent.valid() && HoldsBarrier(kernel_, parent);
@@ -424,14 +424,14 @@ class CostFinder {
     void AddOperation(const Instruction& inst, const CostCount& count) {
         const OperationKind kind = OperationKindOf(inst.op);
         const bool is_pure = HasProperty(inst.op, kPure);
-        const auto varies = [&](ValueId value) { return bool{use_.varies[value.index]}; };
+        const auto varies = [&](ValueId value) { return bool{use_.varies[value.value()]}; };
         if (is_pure && kind != OperationKind::kNone && !inst.results.empty() &&
             std::ranges::none_of(inst.results, varies)) {
             ++cost_.scalar_operations[count];
             return;
         }
         const auto computed = [&](ValueId value) {
-            return use_.varies[value.index] && use_.is_data[value.index];
+            return use_.varies[value.value()] && use_.is_data[value.value()];
         };
         if (kind == OperationKind::kNone ||
             (is_pure && std::ranges::none_of(inst.results, computed))) {
@@ -471,8 +471,8 @@ class CostFinder {
     void AddMultiply(const Instruction& inst, std::map<uint32_t, Products>& products) {
         const uint32_t elements = MatrixLaneElements(kernel_);
         Products& found = products[static_cast<uint32_t>(MatrixFormatOf(kernel_, inst))];
-        found.a.insert(inst.operands[0].index);
-        found.b.insert(inst.operands[elements].index);
+        found.a.insert(inst.operands[0].value());
+        found.b.insert(inst.operands[elements].value());
         ++found.count;
         found.source = found.source == kNone ? SourceOf(inst) : found.source;
         found.pass = pass_;

@@ -484,7 +484,7 @@ TEST(AddCosts, CountsAreTheInterpreters) {
             uint64_t{TestDispatch::kWorkgroups} * cost.workgroup_invocations;
         for (const auto& [block, count] : blocks) {
             ASSERT_EQ(count.Evaluate(invocations, counts), counts[own[block]])
-                << "seed " << seed << ", block " << block.index << "\n"
+                << "seed " << seed << ", block " << block.value() << "\n"
                 << ir::PrintKernel(kernel);
         }
     }

@@ -50,13 +50,13 @@ class Finder {
     }
 
   private:
-    bool Varies(ValueId value) const { return use_.varies[value.index]; }
+    bool Varies(ValueId value) const { return use_.varies[value.value()]; }
     bool AnyVaries(const std::vector<ValueId>& values) const {
         return std::ranges::any_of(values, [&](ValueId value) { return Varies(value); });
     }
     void SetVaries(ValueId value, bool varies) {
-        if (varies && !use_.varies[value.index]) {
-            use_.varies[value.index] = true;
+        if (varies && !use_.varies[value.value()]) {
+            use_.varies[value.value()] = true;
             changed_ = true;
         }
     }
@@ -64,7 +64,7 @@ class Finder {
     // Whether invocations may come to the terminator at different times or not all of them.
     bool Parts(InstId edge, InstId construct) const {
         for (InstId at = edge;;) {
-            at = kernel_.block(structure_.block_of[at.index]).parent;
+            at = kernel_.block(structure_.block_of[at.value()]).parent;
             const Instruction& inst = kernel_.inst(at);
             if ((inst.op == Op::kIf || inst.op == Op::kSwitch) && Varies(inst.operands[0])) {
                 return true;
@@ -122,8 +122,8 @@ class Finder {
     }
 
     void Mark(ValueId value) {
-        if (!use_.is_data[value.index]) {
-            use_.is_data[value.index] = true;
+        if (!use_.is_data[value.value()]) {
+            use_.is_data[value.value()] = true;
             work_.push_back(value);
         }
     }
@@ -176,18 +176,18 @@ class Finder {
             const InstId loop = kernel_.block(value.block).parent;
             const Instruction& inst = kernel_.inst(loop);
             if (value.block != inst.blocks[0]) {
-                FollowEdges(structure_.Continues(loop), value.index);
+                FollowEdges(structure_.Continues(loop), value.position);
                 return;
             }
-            Mark(inst.operands[value.index]);
+            Mark(inst.operands[value.position]);
             if (const InstId next = structure_.Next(loop); next.valid()) {
-                FollowEdges({next}, value.index);
+                FollowEdges({next}, value.position);
             }
             return;
         }
         const Instruction& inst = kernel_.inst(value.inst);
         if (!inst.blocks.empty()) {
-            FollowEdges(structure_.Exits(value.inst), value.index);
+            FollowEdges(structure_.Exits(value.inst), value.position);
         } else if (HasProperty(inst.op, kPure)) {
             MarkFrom(inst, 0);
         }

@@ -93,13 +93,13 @@ IndexExpr IndexAlgebra::Intern(IndexSum sum) {
     }
     uint64_t hash = Mixed(1, static_cast<uint64_t>(sum.constant));
     for (const IndexSum::Part& part : sum.parts) {
-        hash = Mixed(Mixed(hash, part.term.index), static_cast<uint64_t>(part.factor));
+        hash = Mixed(Mixed(hash, part.term.value()), static_cast<uint64_t>(part.factor));
     }
     const uint32_t found = sum_ids_.Find(hash, [&](uint32_t id) {
         return sums_[id].constant == sum.constant && sums_[id].parts == sum.parts;
     });
     if (found != UINT32_MAX) {
-        return {found};
+        return IndexExpr{found};
     }
     const bool is_symbol = sum.parts.size() == 1 && sum.parts[0].factor == 1 &&
                            term(sum.parts[0].term).kind == IndexTerm::Kind::kSymbol;
@@ -113,7 +113,7 @@ IndexExpr IndexAlgebra::Intern(IndexSum sum) {
     }
     const IndexExpr id{static_cast<uint32_t>(sums_.size())};
     sums_.push_back(std::move(sum));
-    sum_ids_.Add(hash, id.index);
+    sum_ids_.Add(hash, id.value());
     return id;
 }
 
@@ -123,9 +123,9 @@ IndexTermId IndexAlgebra::Intern(IndexTerm term) {
     }
     uint64_t hash = Mixed(static_cast<uint64_t>(term.kind), term.divisor);
     hash = Mixed(Mixed(hash, static_cast<uint64_t>(term.symbol.kind)), term.symbol.number);
-    hash = Mixed(Mixed(hash, term.operand.index), term.by.index);
+    hash = Mixed(Mixed(hash, term.operand.value()), term.by.value());
     for (IndexTermId factor : term.factors) {
-        hash = Mixed(hash, factor.index);
+        hash = Mixed(hash, factor.value());
     }
     const uint32_t found = term_ids_.Find(hash, [&](uint32_t id) {
         const IndexTerm& other = terms_[id];
@@ -135,14 +135,14 @@ IndexTermId IndexAlgebra::Intern(IndexTerm term) {
                other.factors == term.factors;
     });
     if (found != UINT32_MAX) {
-        return {found};
+        return IndexTermId{found};
     }
     if (sums_.size() + terms_.size() >= kMaxNodes && term.kind != IndexTerm::Kind::kSymbol) {
         return {};
     }
     const IndexTermId id{static_cast<uint32_t>(terms_.size())};
     terms_.push_back(std::move(term));
-    term_ids_.Add(hash, id.index);
+    term_ids_.Add(hash, id.value());
     return id;
 }
 

@@ -57,8 +57,8 @@ struct IndexRange {
     friend bool operator==(const IndexRange&, const IndexRange&) = default;
 };
 
-using IndexExpr = ir::Id<struct IndexExprTag>;
-using IndexTermId = ir::Id<struct IndexTermTag>;
+using IndexExpr = StrongId<struct IndexExprTag>;
+using IndexTermId = StrongId<struct IndexTermTag>;
 
 struct IndexSymbol {
     enum class Kind : uint8_t {
@@ -123,8 +123,8 @@ class IndexAlgebra {
     static constexpr uint8_t kMaxDepth = 12;
     static constexpr size_t kMaxNodes = size_t{1} << 16;
 
-    const IndexSum& sum(IndexExpr expr) const { return sums_[expr.index]; }
-    const IndexTerm& term(IndexTermId id) const { return terms_[id.index]; }
+    const IndexSum& sum(IndexExpr expr) const { return sums_[expr.value()]; }
+    const IndexTerm& term(IndexTermId id) const { return terms_[id.value()]; }
     const IndexRange& range(IndexExpr expr) const { return sum(expr).range; }
     uint8_t axes(IndexExpr expr) const { return sum(expr).axes; }
     std::optional<int64_t> AsConstant(IndexExpr expr) const;

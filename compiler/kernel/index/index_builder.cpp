@@ -50,21 +50,21 @@ IndexExpr IndexBuilder::Of(ir::ValueId value) {
     stack_.push_back(value);
     while (!stack_.empty()) {
         const ir::ValueId next = stack_.back();
-        if (known_[next.index].valid()) {
+        if (known_[next.value()].valid()) {
             stack_.pop_back();
         } else if (!PushOperands(next)) {
-            known_[next.index] = Compute(next);
+            known_[next.value()] = Compute(next);
             stack_.pop_back();
         }
     }
-    return known_[value.index];
+    return known_[value.value()];
 }
 
 // False if all that the value is made of is known.
 bool IndexBuilder::PushOperands(ir::ValueId value) {
     const size_t before = stack_.size();
     auto push = [&](ir::ValueId operand) {
-        if (!known_[operand.index].valid()) {
+        if (!known_[operand.value()].valid()) {
             stack_.push_back(operand);
         }
     };
@@ -72,7 +72,7 @@ bool IndexBuilder::PushOperands(ir::ValueId value) {
     if (!inst) {
         const ir::Value& param = kernel_.value(value);
         if (StepOf(value) || GrowsAlike(param)) {
-            push(kernel_.inst(kernel_.block(param.block).parent).operands[param.index]);
+            push(kernel_.inst(kernel_.block(param.block).parent).operands[param.position]);
         }
     } else if (!ir::HasProperty(inst->op, ir::kRegions)) {
         std::ranges::for_each(inst->operands, push);
@@ -94,8 +94,8 @@ IndexExpr IndexBuilder::Compute(ir::ValueId value) {
 }
 
 void IndexBuilder::Assume(ir::ValueId value, uint8_t axes) {
-    known_[value.index] =
-        algebra_.Symbol({.kind = IndexSymbol::Kind::kAssumed, .number = value.index, .axes = axes});
+    known_[value.value()] = algebra_.Symbol(
+        {.kind = IndexSymbol::Kind::kAssumed, .number = value.value(), .axes = axes});
 }
 
 IndexExpr IndexBuilder::Unsigned(ir::ValueId value) {
@@ -108,7 +108,7 @@ IndexRange IndexBuilder::UnsignedRange(ir::ValueId value) {
 }
 
 IndexRange IndexBuilder::RangeOf(ir::ValueId value) const {
-    return Modulo(algebra_.range(known_[value.index]), std::max(1u, Bits(value)));
+    return Modulo(algebra_.range(known_[value.value()]), std::max(1u, Bits(value)));
 }
 
 IndexExpr IndexBuilder::UnsignedOf(IndexExpr expr, uint32_t bits) {
@@ -161,17 +161,17 @@ IndexExpr IndexBuilder::OfParameter(ir::ValueId value) {
         return {};
     }
     const ir::InstId loop = kernel_.block(param.block).parent;
-    const IndexExpr start = known_[kernel_.inst(loop).operands[param.index].index];
+    const IndexExpr start = known_[kernel_.inst(loop).operands[param.position].value()];
     if (!step) {
         const uint8_t lanes = assumptions_.alike_lanes ? kNoAxis : kLaneAxis | kUnevenAxis;
         const uint8_t workgroups = assumptions_.alike_workgroups ? kNoAxis : kWorkgroupAxes;
         const auto axes = static_cast<uint8_t>(kIterationAxis | lanes | workgroups);
-        return algebra_.Add(
-            start, algebra_.Symbol(
-                       {.number = value.index, .axes = axes, .zeros = assumptions_.growth_zeros}));
+        return algebra_.Add(start, algebra_.Symbol({.number = value.value(),
+                                                    .axes = axes,
+                                                    .zeros = assumptions_.growth_zeros}));
     }
     const IndexExpr iteration = algebra_.Symbol({.kind = IndexSymbol::Kind::kIteration,
-                                                 .number = loop.index,
+                                                 .number = loop.value(),
                                                  .axes = kIterationAxis,
                                                  .zeros = assumptions_.symbol_zeros});
     const uint32_t bits = Bits(value);
@@ -210,7 +210,7 @@ std::optional<int64_t> IndexBuilder::StepOf(ir::ValueId param) {
             }
         }
     }
-    ir::ValueId value = next.operands[definition.index];
+    ir::ValueId value = next.operands[definition.position];
     uint64_t step = 0;
     for (uint32_t steps = 0; value != param && steps < kMaxSteps; ++steps) {
         const ir::Value& at = kernel_.value(value);
@@ -220,9 +220,9 @@ std::optional<int64_t> IndexBuilder::StepOf(ir::ValueId param) {
             if (at.block != loop.blocks[1] || edges.empty()) {
                 return std::nullopt;
             }
-            value = kernel_.inst(edges[0]).operands[at.index];
+            value = kernel_.inst(edges[0]).operands[at.position];
             if (std::ranges::any_of(edges, [&](ir::InstId edge) {
-                    return kernel_.inst(edge).operands[at.index] != value;
+                    return kernel_.inst(edge).operands[at.position] != value;
                 })) {
                 return std::nullopt;
             }
@@ -245,7 +245,7 @@ std::optional<int64_t> IndexBuilder::StepOf(ir::ValueId param) {
 
 IndexExpr IndexBuilder::OfInteger(const ir::Instruction& inst, ir::ValueId value) {
     const uint32_t bits = Bits(value);
-    auto in = [&](size_t i) { return known_[inst.operands[i].index]; };
+    auto in = [&](size_t i) { return known_[inst.operands[i].value()]; };
     auto from_bits = [&] { return Bits(inst.operands[0]); };
     switch (inst.op) {
         case Op::kConst:
@@ -305,7 +305,7 @@ IndexExpr IndexBuilder::OfInteger(const ir::Instruction& inst, ir::ValueId value
 }
 
 IndexExpr IndexBuilder::OfShift(const ir::Instruction& inst, uint32_t bits) {
-    const IndexExpr a = known_[inst.operands[0].index];
+    const IndexExpr a = known_[inst.operands[0].value()];
     uint64_t amount = 0;
     if (!kernel_.IsConst(inst.operands[1], &amount) || amount >= bits) {
         return {};
@@ -326,8 +326,8 @@ IndexExpr IndexBuilder::OfDivision(const ir::Instruction& inst, uint32_t bits) {
          RangeOf(inst.operands[1]).high >= least_negative)) {
         return {};
     }
-    const IndexExpr a = UnsignedOf(known_[inst.operands[0].index], bits);
-    const IndexExpr by = UnsignedOf(known_[inst.operands[1].index], bits);
+    const IndexExpr a = UnsignedOf(known_[inst.operands[0].value()], bits);
+    const IndexExpr by = UnsignedOf(known_[inst.operands[1].value()], bits);
     const bool is_quotient = inst.op == Op::kUDiv || inst.op == Op::kSDiv;
     uint64_t divisor = 0;
     if (kernel_.IsConst(inst.operands[1], &divisor)) {
@@ -360,8 +360,8 @@ IndexExpr IndexBuilder::Masked(IndexExpr exact, uint64_t mask, uint32_t bits) {
 }
 
 IndexExpr IndexBuilder::OfBits(const ir::Instruction& inst, uint32_t bits) {
-    const IndexExpr a = known_[inst.operands[0].index];
-    const IndexExpr b = known_[inst.operands[1].index];
+    const IndexExpr a = known_[inst.operands[0].value()];
+    const IndexExpr b = known_[inst.operands[1].value()];
     uint64_t mask = 0;
     if (!kernel_.IsConst(inst.operands[1], &mask)) {
         // Bits that do not meet.
@@ -389,9 +389,9 @@ IndexExpr IndexBuilder::OfExtreme(const ir::Instruction& inst) {
     }
     const bool least = inst.op == Op::kUMin || inst.op == Op::kSMin;
     if (a.high <= b.low) {
-        return known_[inst.operands[least ? 0 : 1].index];
+        return known_[inst.operands[least ? 0 : 1].value()];
     }
-    return b.high <= a.low ? known_[inst.operands[least ? 1 : 0].index] : IndexExpr{};
+    return b.high <= a.low ? known_[inst.operands[least ? 1 : 0].value()] : IndexExpr{};
 }
 
 // What a value depends on that is not looked into.
@@ -407,15 +407,15 @@ void IndexBuilder::FindWorkgroupAxes(ir::BlockId block) {
         if (inst.op == Op::kLoop) {
             const std::vector<ir::ValueId>& params = kernel_.block(inst.blocks[0]).params;
             for (size_t i = 0; i < params.size(); ++i) {
-                workgroup_axes_[params[i].index] = workgroup_axes_[inst.operands[i].index];
+                workgroup_axes_[params[i].value()] = workgroup_axes_[inst.operands[i].value()];
             }
         } else {
             for (const ir::ValueId operand : inst.operands) {
-                axes |= workgroup_axes_[operand.index];
+                axes |= workgroup_axes_[operand.value()];
             }
         }
         for (const ir::ValueId result : inst.results) {
-            workgroup_axes_[result.index] = axes;
+            workgroup_axes_[result.value()] = axes;
         }
         for (const ir::BlockId child : inst.blocks) {
             FindWorkgroupAxes(child);
@@ -433,7 +433,7 @@ void IndexBuilder::AddWorkgroupAxesLeaving(ir::BlockId block, ir::InstId constru
             (inst.op == Op::kYield && is_child)) {
             const std::vector<ir::ValueId>& results = kernel_.inst(construct).results;
             for (size_t i = 0; i < std::min(results.size(), inst.operands.size()); ++i) {
-                workgroup_axes_[results[i].index] |= workgroup_axes_[inst.operands[i].index];
+                workgroup_axes_[results[i].value()] |= workgroup_axes_[inst.operands[i].value()];
             }
         }
         for (const ir::BlockId child : inst.blocks) {
@@ -452,7 +452,7 @@ uint8_t IndexBuilder::AxesOf(ir::ValueId value, const ir::Instruction* inst) {
             workgroup_axes_.resize(kernel_.num_values());
             FindWorkgroupAxes(kernel_.body);
         }
-        return (kAllAxes & ~kWorkgroupAxes) | workgroup_axes_[value.index];
+        return (kAllAxes & ~kWorkgroupAxes) | workgroup_axes_[value.value()];
     }
     if (!reads && !pure) {
         return kAllAxes;
@@ -461,13 +461,15 @@ uint8_t IndexBuilder::AxesOf(ir::ValueId value, const ir::Instruction* inst) {
     uint8_t axes =
         reads && !assumptions_.alike_workgroups ? kAllAxes & ~(kLaneAxis | kUnevenAxis) : kNoAxis;
     for (ir::ValueId operand : inst->operands) {
-        axes |= algebra_.axes(known_[operand.index]);
+        axes |= algebra_.axes(known_[operand.value()]);
     }
     return axes;
 }
 
 uint32_t IndexBuilder::ZerosOf(const ir::Instruction* inst) {
-    auto zeros = [&](size_t i) { return algebra_.TrailingZeros(known_[inst->operands[i].index]); };
+    auto zeros = [&](size_t i) {
+        return algebra_.TrailingZeros(known_[inst->operands[i].value()]);
+    };
     switch (inst ? inst->op : Op::kUndef) {
         case Op::kAnd:
             return std::max(zeros(0), zeros(1));
@@ -487,7 +489,7 @@ uint32_t IndexBuilder::ZerosOf(const ir::Instruction* inst) {
 
 IndexExpr IndexBuilder::Symbol(ir::ValueId value) {
     const ir::Instruction* inst = kernel_.Definition(value);
-    IndexSymbol symbol{.number = value.index, .axes = AxesOf(value, inst)};
+    IndexSymbol symbol{.number = value.value(), .axes = AxesOf(value, inst)};
     symbol.axes |= UnevenIf(symbol.axes);
     if (ir::IsInteger(kernel_.type(value))) {
         auto bound = [&](size_t i) -> uint64_t {
@@ -552,7 +554,7 @@ IndexExpr IndexBuilder::AlongWorkgroupX(ir::ValueId value) {
 }
 
 IndexExpr IndexBuilder::AlongIteration(ir::ValueId value, ir::InstId loop) {
-    return Along(value, IndexSymbol::Kind::kIteration, loop.index, kIterationAxis);
+    return Along(value, IndexSymbol::Kind::kIteration, loop.value(), kIterationAxis);
 }
 
 }  // namespace fornax::kernel

@@ -69,7 +69,7 @@ class IndexBuilder {
     std::optional<int64_t> Distance(ir::ValueId from, ir::ValueId to);
     // From here on the value is taken for the expression, or for one that depends on no more than
     // these axes. What was made of it before stays as it was.
-    void Assume(ir::ValueId value, IndexExpr expr) { known_[value.index] = expr; }
+    void Assume(ir::ValueId value, IndexExpr expr) { known_[value.value()] = expr; }
     void Assume(ir::ValueId value, uint8_t axes);
 
     // What the integer is more by in the next workgroup along x; in the loop's next iteration.

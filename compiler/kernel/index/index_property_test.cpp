@@ -339,7 +339,7 @@ class Comparison {
         : seed_(seed), arithmetic_(seed), random_(seed + 1), index_(arithmetic_.kernel()) {
         stored_ = arithmetic_.Stored();
         for (size_t i = 0; i < stored_.size(); ++i) {
-            slots_[stored_[i].index] = i;
+            slots_[stored_[i].value()] = i;
         }
     }
 
@@ -386,7 +386,7 @@ class Comparison {
 
     uint64_t BitsOf(ValueId value, uint32_t invocation, uint32_t iteration) const {
         const uint32_t row = arithmetic_.InLoop(value) ? iteration : 0;
-        return memory_[RandomArithmetic::PlaceOf(slots_.at(value.index), row, invocation)];
+        return memory_[RandomArithmetic::PlaceOf(slots_.at(value.value()), row, invocation)];
     }
 
     std::optional<uint64_t> SymbolAt(const IndexSymbol& symbol,
@@ -434,7 +434,7 @@ class Comparison {
             const uint32_t bits = ir::BitWidth(arithmetic_.kernel().type(value));
             const uint64_t expected = BitsOf(value, invocation, iteration);
             const IndexExpr expr = index_.Of(value);
-            SCOPED_TRACE("%" + std::to_string(value.index) + " = " + algebra.Text(expr));
+            SCOPED_TRACE("%" + std::to_string(value.value()) + " = " + algebra.Text(expr));
             if (const auto result = here.Of(expr)) {
                 EXPECT_EQ(Masked(*result, bits), expected);
                 ++compared_;

@@ -108,7 +108,7 @@ class Interpreter {
   private:
     Error Fault(InstId id, const std::string& what) const {
         return {ErrorCode::kDeviceLost, "The kernel '" + kernel_.name + "' " + what +
-                                            " at instruction " + std::to_string(id.index) + " (" +
+                                            " at instruction " + std::to_string(id.value()) + " (" +
                                             InfoOf(kernel_.inst(id).op).text + ")."};
     }
 
@@ -238,7 +238,7 @@ class Interpreter {
     std::span<const uint64_t> Read(const Invocation& invocation, std::span<const ValueId> ids) {
         scratch_.clear();
         for (ValueId id : ids) {
-            scratch_.push_back(invocation.values[id.index]);
+            scratch_.push_back(invocation.values[id.value()]);
         }
         return scratch_;
     }
@@ -246,17 +246,17 @@ class Interpreter {
     void Copy(Invocation& invocation, std::span<const ValueId> from, std::span<const ValueId> to) {
         Read(invocation, from);
         for (size_t i = 0; i < to.size(); ++i) {
-            invocation.values[to[i].index] = scratch_[i];
+            invocation.values[to[i].value()] = scratch_[i];
         }
     }
 
     void Enter(Invocation& invocation, const Instruction& inst) {
         size_t block = 0;
         if (inst.op == Op::kIf) {
-            block = invocation.values[inst.operands[0].index] ? 0 : 1;
+            block = invocation.values[inst.operands[0].value()] ? 0 : 1;
         } else if (inst.op == Op::kSwitch) {
             auto found =
-                std::ranges::find(inst.case_values, invocation.values[inst.operands[0].index]);
+                std::ranges::find(inst.case_values, invocation.values[inst.operands[0].value()]);
             if (found != inst.case_values.end()) {
                 block = static_cast<size_t>(found - inst.case_values.begin()) + 1;
             }
@@ -346,22 +346,22 @@ class Interpreter {
     }
     void Load(Invocation& invocation, const Instruction& inst, const MemoryRange& range) {
         ValueId offset = inst.operands.back();
-        uint64_t base = invocation.values[offset.index];
+        uint64_t base = invocation.values[offset.value()];
         for (size_t k = 0; k < inst.results.size(); ++k) {
             Type type = kernel_.type(inst.results[k]);
-            invocation.values[inst.results[k].index] =
+            invocation.values[inst.results[k].value()] =
                 LoadElement(range, type, ElementOffset(offset, base, type, k));
         }
     }
     // What the invocation's lane has of it.
     void LoadMatrix(Invocation& invocation, const Instruction& inst, const MemoryRange& range) {
-        const uint64_t begin = invocation.values[inst.operands[1].index];
-        const uint64_t stride = invocation.values[inst.operands[2].index];
+        const uint64_t begin = invocation.values[inst.operands[1].value()];
+        const uint64_t stride = invocation.values[inst.operands[2].value()];
         const uint32_t lane = invocation.local_index % kernel_.subgroup_size;
         for (size_t k = 0; k < inst.results.size(); ++k) {
             const uint64_t element = k * kernel_.subgroup_size + lane;
             const uint64_t row = begin + element / kMatrixSize * stride;
-            invocation.values[inst.results[k].index] = LoadElement(
+            invocation.values[inst.results[k].value()] = LoadElement(
                 range, Type::kF32,
                 ElementOffset(inst.operands[1], row, Type::kF32, element % kMatrixSize));
         }
@@ -372,12 +372,12 @@ class Interpreter {
                const MemoryRange& range,
                size_t at) {
         ValueId offset = inst.operands[at];
-        uint64_t base = invocation.values[offset.index];
+        uint64_t base = invocation.values[offset.value()];
         for (size_t k = 0; k + at + 1 < inst.operands.size(); ++k) {
             ValueId value = inst.operands[k + at + 1];
             Type type = kernel_.type(value);
             StoreElement(range, type, ElementOffset(offset, base, type, k),
-                         invocation.values[value.index]);
+                         invocation.values[value.value()]);
         }
     }
     // What a buffer value stands for: the descriptor of a binding, or the two numbers it was made
@@ -386,26 +386,26 @@ class Interpreter {
         const auto& values = invocation.values;
         const Instruction& made = *kernel_.Definition(buffer);
         if (made.op != Op::kBufferFrom) {
-            return BufferRange(kernel_, dispatch_, values[buffer.index]);
+            return BufferRange(kernel_, dispatch_, values[buffer.value()]);
         }
-        return {reinterpret_cast<uint8_t*>(values[made.operands[0].index]),
-                values[made.operands[1].index]};
+        return {reinterpret_cast<uint8_t*>(values[made.operands[0].value()]),
+                values[made.operands[1].value()]};
     }
     // Device addresses are the host's, so the element itself is the range.
     void LoadGlobal(Invocation& invocation, const Instruction& inst) {
-        const uint64_t address = invocation.values[inst.operands[0].index];
+        const uint64_t address = invocation.values[inst.operands[0].value()];
         for (size_t k = 0; k < inst.results.size(); ++k) {
             const Type type = kernel_.type(inst.results[k]);
-            invocation.values[inst.results[k].index] =
+            invocation.values[inst.results[k].value()] =
                 LoadElement(GlobalElement(type, address, k), type, 0);
         }
     }
     void StoreGlobal(Invocation& invocation, const Instruction& inst) {
-        const uint64_t address = invocation.values[inst.operands[0].index];
+        const uint64_t address = invocation.values[inst.operands[0].value()];
         for (size_t k = 0; k + 1 < inst.operands.size(); ++k) {
             const Type type = kernel_.type(inst.operands[k + 1]);
             StoreElement(GlobalElement(type, address, k), type, 0,
-                         invocation.values[inst.operands[k + 1].index]);
+                         invocation.values[inst.operands[k + 1].value()]);
         }
     }
     static MemoryRange GlobalElement(Type type, uint64_t address, size_t k) {
@@ -416,12 +416,12 @@ class Interpreter {
                 const Instruction& inst,
                 const MemoryRange& range,
                 size_t at) {
-        ApplyAt(invocation, inst, range, invocation.values[inst.operands[at].index], at);
+        ApplyAt(invocation, inst, range, invocation.values[inst.operands[at].value()], at);
     }
     void AtomicGlobal(Invocation& invocation, const Instruction& inst) {
         const Type type = kernel_.type(inst.results[0]);
-        ApplyAt(invocation, inst, GlobalElement(type, invocation.values[inst.operands[0].index], 0),
-                0, 0);
+        ApplyAt(invocation, inst,
+                GlobalElement(type, invocation.values[inst.operands[0].value()], 0), 0, 0);
     }
     void ApplyAt(Invocation& invocation,
                  const Instruction& inst,
@@ -438,11 +438,11 @@ class Interpreter {
         StoreElement(
             range, type, offset,
             ApplyAtomic(static_cast<AtomicOp>(inst.imm), type, old, operands[at + 1], comparand));
-        invocation.values[inst.results[0].index] = old;
+        invocation.values[inst.results[0].value()] = old;
     }
 
     uint64_t* LocalElement(Invocation& invocation, const Instruction& inst) {
-        uint64_t element = invocation.values[inst.operands[0].index];
+        uint64_t element = invocation.values[inst.operands[0].value()];
         return element < kernel_.locals[inst.imm].count
                    ? &invocation.locals[local_begin_[inst.imm] + element]
                    : nullptr;
@@ -456,29 +456,29 @@ class Interpreter {
         };
         switch (inst.op) {
             case Op::kConst:
-                values[inst.results[0].index] = inst.imm;
+                values[inst.results[0].value()] = inst.imm;
                 break;
             case Op::kUndef:
-                values[inst.results[0].index] = 0;
+                values[inst.results[0].value()] = 0;
                 break;
             case Op::kBuiltin:
-                values[inst.results[0].index] =
+                values[inst.results[0].value()] =
                     Builtin(invocation, static_cast<BuiltinId>(inst.imm));
                 break;
             case Op::kBuffer:
-                values[inst.results[0].index] =
-                    EncodeBuffer(inst.imm, values[inst.operands[0].index]);
+                values[inst.results[0].value()] =
+                    EncodeBuffer(inst.imm, values[inst.operands[0].value()]);
                 break;
             case Op::kBufferSize:
-                values[inst.results[0].index] = std::min<uint64_t>(
+                values[inst.results[0].value()] = std::min<uint64_t>(
                     buffer().size_bytes,
                     kernel_.type(inst.results[0]) == Type::kI32 ? UINT32_MAX : UINT64_MAX);
                 break;
             case Op::kBufferAddress:
-                values[inst.results[0].index] = reinterpret_cast<uint64_t>(buffer().data);
+                values[inst.results[0].value()] = reinterpret_cast<uint64_t>(buffer().data);
                 break;
             case Op::kBufferFrom:
-                values[inst.results[0].index] = 0;  // what uses it looks at the operands
+                values[inst.results[0].value()] = 0;  // what uses it looks at the operands
                 break;
             case Op::kLoadGlobal:
                 LoadGlobal(invocation, inst);
@@ -521,16 +521,16 @@ class Interpreter {
                 break;
             case Op::kLoadLocal: {
                 const uint64_t* element = LocalElement(invocation, inst);
-                values[inst.results[0].index] = element ? *element : 0;
+                values[inst.results[0].value()] = element ? *element : 0;
                 break;
             }
             case Op::kStoreLocal:
                 if (uint64_t* element = LocalElement(invocation, inst)) {
-                    *element = values[inst.operands[1].index];
+                    *element = values[inst.operands[1].value()];
                 }
                 break;
             case Op::kReadClock:
-                values[inst.results[0].index] = NextTime();
+                values[inst.results[0].value()] = NextTime();
                 break;
             case Op::kMemoryBarrier:
                 break;
@@ -554,7 +554,7 @@ class Interpreter {
                 assert(evaluated);
                 (void)evaluated;
                 for (size_t i = 0; i < inst.results.size(); ++i) {
-                    values[inst.results[i].index] = results[i];
+                    values[inst.results[i].value()] = results[i];
                 }
                 break;
             }

@@ -30,7 +30,7 @@ uint64_t Companions(const Instruction& inst, Lanes lanes, uint32_t lane) {
         set |= uint64_t{together} << other;
     }
     if (inst.operands.size() > 1) {
-        set &= lanes[lane][inst.operands[1].index];
+        set &= lanes[lane][inst.operands[1].value()];
     }
     return set;
 }
@@ -46,7 +46,7 @@ uint64_t Combine(const Kernel& kernel,
     const ValueId operand = inst.operands[0];
     const GroupOp op = GroupOpOf(inst);
     if (step >= lanes.size()) {
-        return set >> first & 1 ? lanes[first][operand.index]
+        return set >> first & 1 ? lanes[first][operand.value()]
                                 : GroupIdentity(op, kernel.type(operand));
     }
     const uint64_t parts[] = {Combine(kernel, inst, lanes, set, first, 2 * step),
@@ -73,7 +73,7 @@ Matrix ReadMatrix(const Kernel& kernel, const Instruction& inst, Lanes lanes, si
     Matrix matrix = {};
     for (uint32_t i = 0; i < kMatrixElements; ++i) {
         if (const uint64_t* lane = lanes[i % kernel.subgroup_size]) {
-            matrix[i] = lane[inst.operands[first + i / kernel.subgroup_size].index];
+            matrix[i] = lane[inst.operands[first + i / kernel.subgroup_size].value()];
         }
     }
     return matrix;
@@ -143,7 +143,7 @@ void RunMatrixOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
     }
     for (uint32_t i = 0; i < kMatrixElements; ++i) {
         if (uint64_t* lane = lanes[i % kernel.subgroup_size]) {
-            lane[inst.results[i / kernel.subgroup_size].index] = result[i];
+            lane[inst.results[i / kernel.subgroup_size].value()] = result[i];
         }
     }
 }
@@ -156,7 +156,9 @@ void RunSubgroupOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
         return;
     }
     const auto count = static_cast<uint32_t>(lanes.size());
-    auto operand = [&](uint32_t lane, size_t i = 0) { return lanes[lane][inst.operands[i].index]; };
+    auto operand = [&](uint32_t lane, size_t i = 0) {
+        return lanes[lane][inst.operands[i].value()];
+    };
     uint64_t ballot = 0;
     uint32_t first = count;
     for (uint32_t lane = count; lane-- > 0;) {
@@ -219,7 +221,7 @@ void RunSubgroupOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
     }
     for (uint32_t lane = 0; lane < count; ++lane) {
         if (lanes[lane] && !inst.results.empty()) {
-            lanes[lane][inst.results[0].index] = results[lane];
+            lanes[lane][inst.results[0].value()] = results[lane];
         }
     }
 }

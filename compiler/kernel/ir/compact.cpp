@@ -21,7 +21,7 @@ class Compactor {
         for (uint32_t i = 0; i < ids.size(); ++i) {
             ValueId id{static_cast<uint32_t>(values_.size())};
             values_.push_back({kernel_.type(ids[i]), inst, block, i});
-            new_value_[ids[i].index] = id;
+            new_value_[ids[i].value()] = id;
             ids[i] = id;
         }
     }
@@ -31,27 +31,27 @@ class Compactor {
         blocks_.push_back(std::move(kernel_.block(old)));
         blocks_.back().parent = parent;
         Define(blocks_.back().params, InstId{}, id);
-        for (size_t i = 0; i < blocks_[id.index].insts.size(); ++i) {
-            InstId moved = MoveInst(blocks_[id.index].insts[i]);
-            blocks_[id.index].insts[i] = moved;
+        for (size_t i = 0; i < blocks_[id.value()].insts.size(); ++i) {
+            InstId moved = MoveInst(blocks_[id.value()].insts[i]);
+            blocks_[id.value()].insts[i] = moved;
         }
         return id;
     }
 
     InstId MoveInst(InstId old) {
         InstId id{static_cast<uint32_t>(insts_.size())};
-        new_inst_[old.index] = id;
+        new_inst_[old.value()] = id;
         Instruction& inst = insts_.emplace_back(std::move(kernel_.inst(old)));
         for (ValueId& operand : inst.operands) {
-            operand = new_value_[operand.index];
+            operand = new_value_[operand.value()];
         }
         Define(inst.results, id, BlockId{});
         if (inst.target.valid()) {
-            inst.target = new_inst_[inst.target.index];
+            inst.target = new_inst_[inst.target.value()];
         }
-        for (size_t i = 0; i < insts_[id.index].blocks.size(); ++i) {
-            BlockId moved = MoveBlock(insts_[id.index].blocks[i], id);
-            insts_[id.index].blocks[i] = moved;
+        for (size_t i = 0; i < insts_[id.value()].blocks.size(); ++i) {
+            BlockId moved = MoveBlock(insts_[id.value()].blocks[i], id);
+            insts_[id.value()].blocks[i] = moved;
         }
         return id;
     }

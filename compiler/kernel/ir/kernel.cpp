@@ -58,8 +58,8 @@ ValueId Kernel::AddResult(InstId inst_id, Type type) {
 void Kernel::ReplaceUses(std::span<const ValueId> map) {
     for (Instruction& instruction : insts_) {
         for (ValueId& operand : instruction.operands) {
-            while (operand.index < map.size() && map[operand.index].valid()) {
-                operand = map[operand.index];
+            while (operand.value() < map.size() && map[operand.value()].valid()) {
+                operand = map[operand.value()];
             }
         }
     }

@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "base/strong_id.h"
 #include "compiler/kernel/interface/binding_layout.h"
 #include "compiler/kernel/ir/ops.h"
 #include "compiler/kernel/ir/types.h"
@@ -34,16 +35,9 @@ namespace fornax::kernel::ir {
 const char* BindingKindName(BindingLayout::Kind kind);
 inline constexpr uint32_t kNumBindingKinds = 9;
 
-template <typename Tag>
-struct Id {
-    uint32_t index = UINT32_MAX;
-    bool valid() const { return index != UINT32_MAX; }
-    friend bool operator==(Id, Id) = default;
-    friend auto operator<=>(Id, Id) = default;
-};
-using ValueId = Id<struct ValueTag>;
-using InstId = Id<struct InstTag>;
-using BlockId = Id<struct BlockTag>;
+using ValueId = StrongId<struct ValueTag>;
+using InstId = StrongId<struct InstTag>;
+using BlockId = StrongId<struct BlockTag>;
 
 struct Instruction {
     Op op;
@@ -63,7 +57,7 @@ struct Value {
     // Defined either by an instruction (inst valid) or as a block's parameter (block valid).
     InstId inst;
     BlockId block;
-    uint32_t index = 0;  // which result or parameter
+    uint32_t position = 0;  // which result or parameter
 };
 
 struct Block {
@@ -104,13 +98,13 @@ class Kernel {
     std::vector<DescriptorPlace> deciding_words;
     BlockId body;
 
-    Instruction& inst(InstId id) { return insts_[id.index]; }
-    const Instruction& inst(InstId id) const { return insts_[id.index]; }
-    Value& value(ValueId id) { return values_[id.index]; }
-    const Value& value(ValueId id) const { return values_[id.index]; }
-    Block& block(BlockId id) { return blocks_[id.index]; }
-    const Block& block(BlockId id) const { return blocks_[id.index]; }
-    Type type(ValueId id) const { return values_[id.index].type; }
+    Instruction& inst(InstId id) { return insts_[id.value()]; }
+    const Instruction& inst(InstId id) const { return insts_[id.value()]; }
+    Value& value(ValueId id) { return values_[id.value()]; }
+    const Value& value(ValueId id) const { return values_[id.value()]; }
+    Block& block(BlockId id) { return blocks_[id.value()]; }
+    const Block& block(BlockId id) const { return blocks_[id.value()]; }
+    Type type(ValueId id) const { return values_[id.value()].type; }
 
     uint32_t num_insts() const { return static_cast<uint32_t>(insts_.size()); }
     uint32_t num_values() const { return static_cast<uint32_t>(values_.size()); }
@@ -127,8 +121,8 @@ class Kernel {
     InstId NewInst(Op op, std::span<const ValueId> operands, std::span<const Type> result_types);
     // Adds one more result to a construct.
     ValueId AddResult(InstId inst, Type type);
-    // Replaces every use of value v by map[v.index] where that is valid; chains are followed. `map`
-    // may be shorter than the number of values.
+    // Replaces every use of value v by map[v.value()] where that is valid; chains are followed.
+    // `map` may be shorter than the number of values.
     void ReplaceUses(std::span<const ValueId> map);
     // Forgets deleted instructions and renumbers the rest in the order of the text; every id that
     // was taken before is stale. The kernel must be verified.

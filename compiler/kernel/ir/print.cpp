@@ -91,8 +91,8 @@ class Printer {
         for (InstId id : kernel_.block(block).insts) {
             const Instruction& inst = kernel_.inst(id);
             if ((inst.op == Op::kExit || inst.op == Op::kContinue) &&
-                inst.target.index < labels_.size()) {
-                labels_[inst.target.index] = kTargeted;
+                inst.target.value() < labels_.size()) {
+                labels_[inst.target.value()] = kTargeted;
             }
             for (BlockId inner : inst.blocks) {
                 FindTargets(inner);
@@ -179,7 +179,7 @@ class Printer {
     }
 
     void Define(ValueId id) {
-        names_[id.index] = next_name_++;
+        names_[id.value()] = next_name_++;
         Name(id);
         out_ += ':';
         out_ += TypeName(kernel_.type(id));
@@ -187,8 +187,8 @@ class Printer {
     void Name(ValueId id) {
         out_ += '%';
         // A use that no definition precedes is the verifier's business; dumps must survive it.
-        if (id.index < names_.size() && names_[id.index] != UINT32_MAX) {
-            Number(names_[id.index]);
+        if (id.value() < names_.size() && names_[id.value()] != UINT32_MAX) {
+            Number(names_[id.value()]);
         } else {
             out_ += "undefined";
         }
@@ -211,12 +211,12 @@ class Printer {
     }
 
     void PrintLabel(InstId id) {
-        if (labels_[id.index] == kNoLabel) {
+        if (labels_[id.value()] == kNoLabel) {
             return;
         }
-        labels_[id.index] = next_label_++;
+        labels_[id.value()] = next_label_++;
         out_ += " @";
-        Number(labels_[id.index]);
+        Number(labels_[id.value()]);
     }
 
     void PrintConst(Type type, uint64_t bits) {
@@ -383,8 +383,9 @@ class Printer {
                 break;
             case ImmKind::kTarget:
                 out_ += " @";
-                if (inst.target.index < labels_.size() && labels_[inst.target.index] < kTargeted) {
-                    Number(labels_[inst.target.index]);
+                if (inst.target.value() < labels_.size() &&
+                    labels_[inst.target.value()] < kTargeted) {
+                    Number(labels_[inst.target.value()]);
                 } else {
                     out_ += "undefined";
                 }

@@ -40,20 +40,20 @@ class Verifier {
     enum class Open : uint8_t { kNo, kInside, kInContinuing };
 
     std::string At(InstId id, const std::string& fault) const {
-        return "instruction " + std::to_string(id.index) + " (" + InfoOf(kernel_.inst(id).op).text +
-               "): " + fault;
+        return "instruction " + std::to_string(id.value()) + " (" +
+               InfoOf(kernel_.inst(id).op).text + "): " + fault;
     }
 
     // Everything below may follow ids without another look.
     std::string Ranges() const {
         auto values_in_range = [&](const std::vector<ValueId>& ids) {
-            return std::ranges::all_of(ids,
-                                       [&](ValueId id) { return id.index < kernel_.num_values(); });
+            return std::ranges::all_of(
+                ids, [&](ValueId id) { return id.value() < kernel_.num_values(); });
         };
         for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
             const Instruction& inst = kernel_.inst(InstId{i});
             bool blocks_in_range = std::ranges::all_of(
-                inst.blocks, [&](BlockId id) { return id.index < kernel_.num_blocks(); });
+                inst.blocks, [&](BlockId id) { return id.value() < kernel_.num_blocks(); });
             if (!values_in_range(inst.operands) || !values_in_range(inst.results) ||
                 !blocks_in_range) {
                 return At(InstId{i}, "it holds an id that is out of range");
@@ -62,12 +62,12 @@ class Verifier {
         for (uint32_t i = 0; i < kernel_.num_blocks(); ++i) {
             const Block& block = kernel_.block(BlockId{i});
             bool insts_in_range = std::ranges::all_of(
-                block.insts, [&](InstId id) { return id.index < kernel_.num_insts(); });
+                block.insts, [&](InstId id) { return id.value() < kernel_.num_insts(); });
             if (!values_in_range(block.params) || !insts_in_range) {
                 return "block " + std::to_string(i) + " holds an id that is out of range";
             }
         }
-        return kernel_.body.index < kernel_.num_blocks() ? "" : "the kernel has no body";
+        return kernel_.body.value() < kernel_.num_blocks() ? "" : "the kernel has no body";
     }
 
     std::string Header() const {
@@ -98,8 +98,8 @@ class Verifier {
     std::string CheckDefinitions(std::span<const ValueId> ids, InstId inst, BlockId block) const {
         for (size_t i = 0; i < ids.size(); ++i) {
             const Value& value = kernel_.value(ids[i]);
-            if (value.inst != inst || value.block != block || value.index != i) {
-                return "value " + std::to_string(ids[i].index) + " does not name its definition";
+            if (value.inst != inst || value.block != block || value.position != i) {
+                return "value " + std::to_string(ids[i].value()) + " does not name its definition";
             }
         }
         return "";
@@ -107,13 +107,13 @@ class Verifier {
 
     void Define(std::span<const ValueId> ids) {
         for (ValueId id : ids) {
-            visible_[id.index] = true;
+            visible_[id.value()] = true;
             scope_.push_back(id);
         }
     }
     void CloseScope(size_t mark) {
         for (; scope_.size() > mark; scope_.pop_back()) {
-            visible_[scope_.back().index] = false;
+            visible_[scope_.back().value()] = false;
         }
     }
 
@@ -138,17 +138,17 @@ class Verifier {
             return "constructs are nested more than " + std::to_string(kMaxNesting) +
                    " levels deep";
         }
-        if (seen_blocks_[id.index]) {
-            return "block " + std::to_string(id.index) + " is used twice";
+        if (seen_blocks_[id.value()]) {
+            return "block " + std::to_string(id.value()) + " is used twice";
         }
-        seen_blocks_[id.index] = true;
+        seen_blocks_[id.value()] = true;
         const Block& block = kernel_.block(id);
         if (block.parent != parent) {
-            return "block " + std::to_string(id.index) + " does not name its construct";
+            return "block " + std::to_string(id.value()) + " does not name its construct";
         }
         bool may_have_params = parent.valid() && kernel_.inst(parent).op == Op::kLoop;
         if (!block.params.empty() && !may_have_params) {
-            return "block " + std::to_string(id.index) +
+            return "block " + std::to_string(id.value()) +
                    " has parameters, which only loops may have";
         }
         if (auto fault = CheckDefinitions(block.params, InstId{}, id); !fault.empty()) {
@@ -162,7 +162,7 @@ class Verifier {
         size_t mark = scope_.size();
         Define(block.params);
         if (block.insts.empty()) {
-            return "block " + std::to_string(id.index) + " is empty and has no terminator";
+            return "block " + std::to_string(id.value()) + " is empty and has no terminator";
         }
         for (size_t i = 0; i < block.insts.size(); ++i) {
             InstId inst = block.insts[i];
@@ -181,10 +181,10 @@ class Verifier {
 
     std::string VerifyInst(InstId id, BlockId block, bool last, uint32_t depth) {
         const Instruction& inst = kernel_.inst(id);
-        if (seen_insts_[id.index]) {
+        if (seen_insts_[id.value()]) {
             return At(id, "it is used twice");
         }
-        seen_insts_[id.index] = true;
+        seen_insts_[id.value()] = true;
         const OpInfo& info = InfoOf(inst.op);
         if (HasProperty(inst.op, kTerminator) != last) {
             return At(id, last ? "the block must end with a terminator"
@@ -199,7 +199,7 @@ class Verifier {
                               std::to_string(inst.results.size()));
         }
         for (ValueId operand : inst.operands) {
-            if (!visible_[operand.index]) {
+            if (!visible_[operand.value()]) {
                 return At(id, "it uses a value that is not defined there");
             }
         }
@@ -232,7 +232,7 @@ class Verifier {
         }
         for (size_t i = 0; i < inst.blocks.size(); ++i) {
             bool continuing = inst.op == Op::kLoop && i == 1;
-            open_[id.index] = continuing ? Open::kInContinuing : Open::kInside;
+            open_[id.value()] = continuing ? Open::kInContinuing : Open::kInside;
             size_t mark = scope_.size();
             if (continuing) {
                 Define(kernel_.block(inst.blocks[0]).params);
@@ -242,7 +242,7 @@ class Verifier {
             }
             CloseScope(mark);
         }
-        open_[id.index] = Open::kNo;
+        open_[id.value()] = Open::kNo;
         return "";
     }
 
@@ -291,8 +291,8 @@ class Verifier {
         InstId parent_id = kernel_.block(block_id).parent;
         const Instruction* parent = parent_id.valid() ? &kernel_.inst(parent_id) : nullptr;
         bool has_target = inst.op == Op::kExit || inst.op == Op::kContinue;
-        if (has_target &&
-            (inst.target.index >= kernel_.num_insts() || open_[inst.target.index] == Open::kNo)) {
+        if (has_target && (inst.target.value() >= kernel_.num_insts() ||
+                           open_[inst.target.value()] == Open::kNo)) {
             return At(id, "its target does not enclose it");
         }
         std::string fault;
@@ -308,7 +308,7 @@ class Verifier {
                 break;
             case Op::kContinue: {
                 const Instruction& target = kernel_.inst(inst.target);
-                if (target.op != Op::kLoop || open_[inst.target.index] != Open::kInside) {
+                if (target.op != Op::kLoop || open_[inst.target.value()] != Open::kInside) {
                     return At(id, "its target must be a loop in whose body it is");
                 }
                 fault = CheckTypes(inst.operands, kernel_.block(target.blocks[1]).params);

@@ -221,7 +221,7 @@ TEST(Verify, Storage) {
     ExpectFault(kernel, "its bits exceed its type's width");
 
     kernel = Minimal();
-    kernel.value(ValueId{0}).index = 1;
+    kernel.value(ValueId{0}).position = 1;
     ExpectFault(kernel, "does not name its definition");
 
     kernel = Minimal();

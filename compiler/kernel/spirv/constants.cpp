@@ -202,7 +202,7 @@ Result<std::vector<uint64_t>> ConstantTable::EvaluateSpecOp(const Inst& inst,
     for (ir::InstId id : kernel.block(kernel.body).insts) {
         const ir::Instruction& step = kernel.inst(id);
         if (step.op == ir::Op::kConst) {
-            known[step.results[0].index] = step.imm;
+            known[step.results[0].value()] = step.imm;
             continue;
         }
         if (step.op == ir::Op::kUndef) {
@@ -214,19 +214,19 @@ Result<std::vector<uint64_t>> ConstantTable::EvaluateSpecOp(const Inst& inst,
         }
         std::vector<uint64_t> operands;
         for (ir::ValueId operand : step.operands) {
-            operands.push_back(known[operand.index]);
+            operands.push_back(known[operand.value()]);
         }
         std::vector<uint64_t> results(step.results.size());
         if (!ir::Evaluate(kernel, step, operands, results)) {
             return Unsupported(inst, "is not an operation on constants");
         }
         for (size_t i = 0; i < results.size(); ++i) {
-            known[step.results[i].index] = results[i];
+            known[step.results[i].value()] = results[i];
         }
     }
     std::vector<uint64_t> bits;
     for (ir::ValueId value : translated.second) {
-        bits.push_back(known[value.index]);
+        bits.push_back(known[value.value()]);
     }
     return bits;
 }

@@ -46,7 +46,7 @@ ValueId FloatModes::Real(Type type, double value) {
 
 ValueId FloatModes::Flush(ValueId value) {
     const Type type = TypeOf(value);
-    if (!ir::IsFloat(type) || !Flushes(type) || flushed_.contains(value.index)) {
+    if (!ir::IsFloat(type) || !Flushes(type) || flushed_.contains(value.value())) {
         return value;
     }
     ValueId result = value;
@@ -67,7 +67,7 @@ ValueId FloatModes::Flush(ValueId value) {
         const ValueId kept = builder_.Emit(Op::kSelect, bits, {small, sign, word});
         result = builder_.Emit(Op::kBitcast, type, {kept});
     }
-    flushed_.insert(result.index);
+    flushed_.insert(result.value());
     return result;
 }
 

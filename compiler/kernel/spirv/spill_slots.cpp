@@ -54,7 +54,7 @@ void Values::StoreSpilled(const Value& definition, const std::vector<uint32_t>& 
     Value copy = definition;
     size_t index = 0;
     VisitIds(copy, [&](ir::ValueId& scalar) {
-        spill_stores_[definition.block.index].push_back({scalar, slots[index++]});
+        spill_stores_[definition.block.value()].push_back({scalar, slots[index++]});
     });
 }
 
@@ -63,7 +63,7 @@ void Values::InsertSpillStores() {
     for (auto& [block, stores] : spill_stores_) {
         std::unordered_map<uint32_t, std::vector<SpillStore>> by_inst;
         for (const SpillStore& store : stores) {
-            by_inst[kernel_.value(store.value).inst.index].push_back(store);
+            by_inst[kernel_.value(store.value).inst.value()].push_back(store);
         }
         std::vector<ir::InstId> first;
         std::vector<ir::InstId> behind;
@@ -78,7 +78,7 @@ void Values::InsertSpillStores() {
         const std::vector<ir::InstId> old = kernel_.block(ir::BlockId{block}).insts;
         for (ir::InstId inst : old) {
             behind.push_back(inst);
-            auto it = by_inst.find(inst.index);
+            auto it = by_inst.find(inst.value());
             if (it == by_inst.end()) {
                 continue;
             }
@@ -88,7 +88,7 @@ void Values::InsertSpillStores() {
             by_inst.erase(it);
         }
         for (const SpillStore& store : stores) {
-            if (by_inst.count(kernel_.value(store.value).inst.index)) {
+            if (by_inst.count(kernel_.value(store.value).inst.value())) {
                 append(first, store);
             }
         }

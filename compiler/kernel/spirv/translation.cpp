@@ -155,12 +155,12 @@ ir::ValueId TranslationPart::EmitSpan(ir::Op op,
 ir::BlockId TranslationPart::NewChild(ir::InstId parent) {
     ir::BlockId block = kernel_.NewBlock(parent);
     code_.outer.resize(kernel_.num_blocks());
-    code_.outer[block.index] = builder_.block();
+    code_.outer[block.value()] = builder_.block();
     return block;
 }
 
 bool TranslationPart::InScope(ir::BlockId block) const {
-    for (ir::BlockId at = builder_.block(); at.valid(); at = code_.outer[at.index]) {
+    for (ir::BlockId at = builder_.block(); at.valid(); at = code_.outer[at.value()]) {
         if (at == block) {
             return true;
         }

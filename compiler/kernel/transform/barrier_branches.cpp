@@ -102,7 +102,7 @@ class BranchSplitter {
     void FindBranches(BlockId block, BarrierPaths& paths, std::vector<InstId>& found) const {
         for (InstId id : kernel_.block(block).insts) {
             const Instruction& inst = kernel_.inst(id);
-            if (inst.blocks.empty() || !(*level_)[id.index]) {
+            if (inst.blocks.empty() || !(*level_)[id.value()]) {
                 continue;
             }
             if (MayPart(id, paths)) {
@@ -138,17 +138,17 @@ class BranchSplitter {
             if (op != Op::kScope && op != Op::kIf && op != Op::kSwitch) {
                 continue;
             }
-            const BlockId block = structure.block_of[id.index];
+            const BlockId block = structure.block_of[id.value()];
             const std::vector<InstId>& insts = kernel_.block(block).insts;
-            const auto rest = insts.begin() + structure.position[id.index] + 1;
+            const auto rest = insts.begin() + structure.position[id.value()] + 1;
             const Instruction& last = kernel_.inst(insts.back());
             const bool to_end =
                 last.op == Op::kReturn ||
-                (last.op == Op::kYield && ends[kernel_.block(block).parent.index]) ||
-                (last.op == Op::kExit && ends[last.target.index]);
-            ends[id.index] = to_end && std::all_of(rest, insts.end() - 1, [&](InstId behind) {
-                                 return HasProperty(kernel_.inst(behind).op, kPure);
-                             });
+                (last.op == Op::kYield && ends[kernel_.block(block).parent.value()]) ||
+                (last.op == Op::kExit && ends[last.target.value()]);
+            ends[id.value()] = to_end && std::all_of(rest, insts.end() - 1, [&](InstId behind) {
+                                   return HasProperty(kernel_.inst(behind).op, kPure);
+                               });
         }
         return ends;
     }
@@ -156,7 +156,7 @@ class BranchSplitter {
     // True for a branch without barriers of which a way leads to the kernel's end.
     bool LeadsToAnEnd(InstId branch) const {
         auto leads = [&](const Instruction& inst) {
-            return inst.op == Op::kExit && inst.target != branch && ends_[inst.target.index];
+            return inst.op == Op::kExit && inst.target != branch && ends_[inst.target.value()];
         };
         return !HoldsBarrier(kernel_, branch) && AnyInside(kernel_, branch, leads);
     }
@@ -168,7 +168,7 @@ class BranchSplitter {
         }
         auto visit = [&](auto& self, InstId id) -> void {
             Instruction& inst = kernel_.inst(id);
-            if (inst.op == Op::kExit && inst.target != branch && ends_[inst.target.index]) {
+            if (inst.op == Op::kExit && inst.target != branch && ends_[inst.target.value()]) {
                 inst.op = Op::kReturn;
                 inst.operands.clear();
                 inst.target = {};
@@ -237,11 +237,11 @@ class BranchSplitter {
 
     // The invocations come together again at the end of the branch itself.
     void SplitBranch(const Structure& structure, InstId branch) {
-        const BlockId block = structure.block_of[branch.index];
+        const BlockId block = structure.block_of[branch.value()];
         BarrierRest copy(kernel_);
         copy.Copy(structure, branch, branch);
 
-        const std::vector<InstId> rest = CutFrom(block, structure.position[branch.index] + 1);
+        const std::vector<InstId> rest = CutFrom(block, structure.position[branch.value()] + 1);
         kernel_.block(block).insts.pop_back();
         Builder builder(kernel_, block);
         const auto [same, first] = Agree(builder, kernel_.inst(branch).operands[0]);
@@ -266,16 +266,16 @@ class BranchSplitter {
         const std::vector<ValueId> results = kernel_.inst(around).results;
         const ValueId parted = kernel_.AddResult(around, Type::kBool);
         for (InstId exit : structure.Exits(around)) {
-            std::vector<InstId>& insts = kernel_.block(structure.block_of[exit.index]).insts;
+            std::vector<InstId>& insts = kernel_.block(structure.block_of[exit.value()]).insts;
             insts.pop_back();
-            Builder builder(kernel_, structure.block_of[exit.index]);
+            Builder builder(kernel_, structure.block_of[exit.value()]);
             const ValueId stays = builder.ConstBool(false);
             kernel_.inst(exit).operands.push_back(stays);
             kernel_.block(builder.block()).insts.push_back(exit);
         }
 
-        const BlockId block = structure.block_of[branch.index];
-        std::vector<InstId> rest = CutFrom(block, structure.position[branch.index]);
+        const BlockId block = structure.block_of[branch.value()];
+        std::vector<InstId> rest = CutFrom(block, structure.position[branch.value()]);
         Builder builder(kernel_, block);
         const auto [same, first] = Agree(builder, kernel_.inst(branch).operands[0]);
         const InstId test = AppendIf(block, same, {});
@@ -293,7 +293,7 @@ class BranchSplitter {
         kernel_.inst(branch).operands[0] = first;
         PutBack(block, rest);
 
-        const BlockId outer = structure.block_of[around.index];
+        const BlockId outer = structure.block_of[around.value()];
         const auto& insts = kernel_.block(outer).insts;
         const auto at = std::ranges::find(insts, around) - insts.begin();
         rest = CutFrom(outer, static_cast<size_t>(at) + 1);
@@ -340,7 +340,7 @@ class BranchSplitter {
     void ReplaceResults(InstId from, std::span<const ValueId> to, const std::vector<InstId>& uses) {
         std::vector<ValueId> map(kernel_.num_values());
         for (size_t i = 0; i < to.size(); ++i) {
-            map[kernel_.inst(from).results[i].index] = to[i];
+            map[kernel_.inst(from).results[i].value()] = to[i];
         }
         ReplaceIn(uses, map);
     }
@@ -349,8 +349,8 @@ class BranchSplitter {
     void ReplaceIn(const std::vector<InstId>& insts, const std::vector<ValueId>& map) {
         for (InstId id : insts) {
             for (ValueId& operand : kernel_.inst(id).operands) {
-                if (operand.index < map.size() && map[operand.index].valid()) {
-                    operand = map[operand.index];
+                if (operand.value() < map.size() && map[operand.value()].valid()) {
+                    operand = map[operand.value()];
                 }
             }
             for (BlockId block : kernel_.inst(id).blocks) {

@@ -52,7 +52,7 @@ std::vector<SideWays> BarrierPaths::Sides(InstId branch) const {
 
 Way BarrierPaths::Innermost(const std::vector<Way>& ways) const {
     auto depth = [&](Way way) {
-        return std::pair(structure_.depth[structure_.block_of[way.target.index].index],
+        return std::pair(structure_.depth[structure_.block_of[way.target.value()].value()],
                          way.continues);
     };
     return *std::ranges::max_element(ways, {}, depth);
@@ -99,7 +99,7 @@ bool BarrierPaths::Inside(BlockId block, Way region) const {
         if (parent == region.target) {
             return !region.continues || kernel_.inst(parent).blocks[0] == block;
         }
-        block = structure_.block_of[parent.index];
+        block = structure_.block_of[parent.value()];
     }
     return false;
 }
@@ -139,10 +139,10 @@ bool BarrierPaths::Meets(BlockId block, size_t index, Way region) {
 
 bool BarrierPaths::MeetsAfter(InstId terminator, Way region) {
     const Instruction& inst = kernel_.inst(terminator);
-    const BlockId block = structure_.block_of[terminator.index];
+    const BlockId block = structure_.block_of[terminator.value()];
     auto after = [&](InstId construct) {
-        return Meets(structure_.block_of[construct.index], structure_.position[construct.index] + 1,
-                     region);
+        return Meets(structure_.block_of[construct.value()],
+                     structure_.position[construct.value()] + 1, region);
     };
     switch (inst.op) {
         case Op::kYield:
@@ -159,7 +159,7 @@ bool BarrierPaths::MeetsAfter(InstId terminator, Way region) {
 }
 
 const BarrierPaths::Through& BarrierPaths::GoThrough(InstId construct) {
-    auto [at, added] = through_.try_emplace(construct.index);
+    auto [at, added] = through_.try_emplace(construct.value());
     if (!added) {
         return at->second;
     }
@@ -171,7 +171,7 @@ const BarrierPaths::Through& BarrierPaths::GoThrough(InstId construct) {
     std::ranges::sort(found.leaves);
     const auto same = std::ranges::unique(found.leaves);
     found.leaves.erase(same.begin(), same.end());
-    return through_[construct.index] = std::move(found);
+    return through_[construct.value()] = std::move(found);
 }
 
 // A loop's continuing block is walked as if it were always reached: one way more is no harm.

@@ -50,23 +50,23 @@ void BarrierRest::StoreLocal(Builder& builder, uint32_t local, ValueId value) {
 void BarrierRest::Copy(const Structure& structure, InstId around, InstId branch) {
     branch_ = branch;
     for (InstId id = branch; id != around;) {
-        const BlockId block = structure.block_of[id.index];
+        const BlockId block = structure.block_of[id.value()];
         const InstId parent = kernel_.block(block).parent;
-        steps_.push_back({parent, block, structure.position[id.index]});
+        steps_.push_back({parent, block, structure.position[id.value()]});
         id = parent;
     }
     std::ranges::reverse(steps_);
     // What is visible at the branch and not outside.
     for (const Step& step : steps_) {
         for (ValueId param : kernel_.block(kernel_.inst(step.construct).blocks[0]).params) {
-            kept_[param.index] = {};
+            kept_[param.value()] = {};
         }
         for (ValueId param : kernel_.block(step.block).params) {
-            kept_[param.index] = {};
+            kept_[param.value()] = {};
         }
         for (size_t i = 0; i < step.index; ++i) {
             for (ValueId result : kernel_.inst(kernel_.block(step.block).insts[i]).results) {
-                kept_[result.index] = {};
+                kept_[result.value()] = {};
             }
         }
     }
@@ -244,7 +244,7 @@ void BarrierRest::UseKept(BlockId block, Builder& before) {
 }
 
 ValueId BarrierRest::Kept(ValueId value, Builder& before) {
-    auto found = kept_.find(value.index);
+    auto found = kept_.find(value.value());
     if (found == kept_.end()) {
         return value;
     }
@@ -268,7 +268,7 @@ ValueId BarrierRest::Kept(ValueId value, Builder& before) {
         stores_.push_back({local, value});
         again = LoadLocal(before, local);
     }
-    kept_[value.index] = again;
+    kept_[value.value()] = again;
     return again;
 }
 

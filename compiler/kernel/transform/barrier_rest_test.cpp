@@ -37,7 +37,7 @@ size_t CountParted(const ir::Kernel& kernel) {
     size_t count = 0;
     for (ir::InstId id : structure.preorder) {
         const ir::Instruction& inst = kernel.inst(id);
-        if (!level[id.index] || (inst.op != ir::Op::kIf && inst.op != ir::Op::kSwitch)) {
+        if (!level[id.value()] || (inst.op != ir::Op::kIf && inst.op != ir::Op::kSwitch)) {
             continue;
         }
         const LanePattern& pattern = patterns.pattern(inst.operands[0]);

@@ -91,7 +91,7 @@ class StateCarrier {
             for (BlockId inner : kernel_.inst(id).blocks) {
                 holds |= FindBarriers(inner);
             }
-            holds_barrier_[id.index] = holds;
+            holds_barrier_[id.value()] = holds;
             any |= holds;
         }
         return any;
@@ -103,10 +103,10 @@ class StateCarrier {
         uint32_t piece = pieces_++;
         for (InstId id : Insts(kernel_.block(block).insts)) {
             const Instruction& inst = kernel_.inst(id);
-            if (!holds_barrier_[id.index]) {
+            if (!holds_barrier_[id.value()]) {
                 MarkUses(id, piece);
                 for (ValueId result : inst.results) {
-                    piece_of_[result.index] = piece;
+                    piece_of_[result.value()] = piece;
                 }
                 continue;
             }
@@ -114,7 +114,7 @@ class StateCarrier {
                 MarkUse(operand, piece);
             }
             if (inst.op != Op::kBarrier) {
-                Places& places = places_[id.index];
+                Places& places = places_[id.value()];
                 places.end = next_place_++;
                 for (size_t i = inst.op == Op::kLoop ? 1 : 0; i < inst.blocks.size(); ++i) {
                     places.blocks.push_back(next_place_++);
@@ -125,7 +125,7 @@ class StateCarrier {
                     carried.insert(carried.end(), params.begin(), params.end());
                 }
                 for (ValueId value : carried) {
-                    local_of_[value.index] = NewLocal(kernel_.type(value));
+                    local_of_[value.value()] = NewLocal(kernel_.type(value));
                 }
                 for (BlockId inner : std::vector(inst.blocks)) {
                     Number(inner);
@@ -147,13 +147,13 @@ class StateCarrier {
     }
 
     void MarkUse(ValueId value, uint32_t piece) {
-        uint32_t& made_in = piece_of_[value.index];
-        if (made_in == kNone || made_in == piece || local_of_[value.index] != kNone) {
+        uint32_t& made_in = piece_of_[value.value()];
+        if (made_in == kNone || made_in == piece || local_of_[value.value()] != kNone) {
             return;  // of the same piece, inside of an instruction of it, or kept already
         }
         const Instruction& definition = *kernel_.Definition(value);
         if (!IsMadeAgain(definition.op)) {
-            local_of_[value.index] = NewLocal(kernel_.type(value));
+            local_of_[value.value()] = NewLocal(kernel_.type(value));
             return;
         }
         for (ValueId operand : definition.operands) {
@@ -167,10 +167,10 @@ class StateCarrier {
         uint32_t number = kNone;
         for (InstId id : Insts(kernel_.block(block).insts)) {
             const Instruction& inst = kernel_.inst(id);
-            if (!holds_barrier_[id.index]) {
+            if (!holds_barrier_[id.value()]) {
                 piece.push_back(id);
                 for (ValueId result : inst.results) {
-                    number = piece_of_[result.index];
+                    number = piece_of_[result.value()];
                 }
                 continue;
             }
@@ -189,7 +189,7 @@ class StateCarrier {
 
     void LowerConstruct(InstId id) {
         const Instruction construct = kernel_.inst(id);
-        const Places& places = places_.at(id.index);
+        const Places& places = places_.at(id.value());
         if (construct.op != Op::kLoop) {
             for (size_t i = 0; i < construct.blocks.size(); ++i) {
                 if (construct.op != Op::kScope) {
@@ -283,8 +283,8 @@ class StateCarrier {
             kernel_.block(contents).insts.push_back(id);
             Builder stores(kernel_, contents);
             for (ValueId result : std::vector(kernel_.inst(id).results)) {
-                if (local_of_[result.index] != kNone) {
-                    Store(stores, local_of_[result.index], result);
+                if (local_of_[result.value()] != kNone) {
+                    Store(stores, local_of_[result.value()], result);
                 }
             }
         }
@@ -313,7 +313,7 @@ class StateCarrier {
             }
             const InstId last = kernel_.block(block).insts.back();
             const InstId target = kernel_.inst(last).target;
-            if (!target.valid() || !holds_barrier_[target.index]) {
+            if (!target.valid() || !holds_barrier_[target.value()]) {
                 continue;
             }
             kernel_.block(block).insts.pop_back();
@@ -324,15 +324,15 @@ class StateCarrier {
 
     // The value as the piece that is emitted sees it.
     ValueId Use(ValueId value) {
-        if (value.index >= piece_of_.size()) {
+        if (value.value() >= piece_of_.size()) {
             return value;
         }
-        const uint32_t made_in = piece_of_[value.index];
-        const uint32_t local = local_of_[value.index];
+        const uint32_t made_in = piece_of_[value.value()];
+        const uint32_t local = local_of_[value.value()];
         if (made_in == kNone ? local == kNone : made_in == piece_) {
             return value;
         }
-        if (const auto found = kept_.find(value.index); found != kept_.end()) {
+        if (const auto found = kept_.find(value.value()); found != kept_.end()) {
             return found->second;
         }
         Builder loads(kernel_, loads_);
@@ -351,16 +351,16 @@ class StateCarrier {
             }
             const InstId copy =
                 loads.Append(original.op, operands, types, original.imm, original.flags);
-            again = kernel_.inst(copy).results[kernel_.value(value).index];
+            again = kernel_.inst(copy).results[kernel_.value(value).position];
         }
-        kept_[value.index] = again;
+        kept_[value.value()] = again;
         return again;
     }
 
     void Enter(InstId id, BlockId contents) {
         Builder builder(kernel_, contents);
         const Instruction construct = kernel_.inst(id);
-        const Places& places = places_.at(id.index);
+        const Places& places = places_.at(id.value());
         std::vector<ValueId> operands = construct.operands;
         for (ValueId& operand : operands) {
             operand = Use(operand);
@@ -402,7 +402,7 @@ class StateCarrier {
         Builder builder(kernel_, block);
         const Instruction leave = kernel_.inst(id);
         const Instruction construct = kernel_.inst(target);
-        const Places& places = places_.at(target.index);
+        const Places& places = places_.at(target.value());
         if (leave.op == Op::kNext) {
             StoreAll(builder, kernel_.block(construct.blocks[0]).params, leave.operands);
         } else if (leave.op == Op::kContinue) {
@@ -418,7 +418,7 @@ class StateCarrier {
                   const std::vector<ValueId>& into,
                   const std::vector<ValueId>& values) {
         for (size_t i = 0; i < into.size(); ++i) {
-            Store(builder, local_of_[into[i].index], values[i]);
+            Store(builder, local_of_[into[i].value()], values[i]);
         }
     }
 

@@ -28,7 +28,7 @@ bool IsUniformAroundBarriers(const ir::Kernel& kernel) {
     const LaneAnalysis patterns(kernel, 16, level);
     for (ir::InstId id : Structure(kernel).preorder) {
         const ir::Instruction& inst = kernel.inst(id);
-        if (!level[id.index] || (inst.op != ir::Op::kIf && inst.op != ir::Op::kSwitch)) {
+        if (!level[id.value()] || (inst.op != ir::Op::kIf && inst.op != ir::Op::kSwitch)) {
             continue;
         }
         const LanePattern& pattern = patterns.pattern(inst.operands[0]);

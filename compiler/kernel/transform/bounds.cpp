@@ -23,7 +23,7 @@ uint64_t UpperBound(const ir::Kernel& kernel,
             return UpperBound(kernel, inst->operands[i], known, depth + 1);
         });
     }
-    return value.index < known.size() ? std::min(bound, known[value.index]) : bound;
+    return value.value() < known.size() ? std::min(bound, known[value.value()]) : bound;
 }
 
 }  // namespace fornax::kernel

@@ -43,7 +43,7 @@ class Bypasser {
         }
         bool any = false;
         for (InstId id : structure.preorder) {
-            const BlockId block = structure.block_of[id.index];
+            const BlockId block = structure.block_of[id.value()];
             if (kernel_.inst(id).op != Op::kLoop || IsInLoop(structure, block)) {
                 continue;
             }
@@ -60,7 +60,7 @@ class Bypasser {
     bool IsInLoop(const Structure& structure, BlockId block) const {
         InstId around = kernel_.block(block).parent;
         while (around.valid() && kernel_.inst(around).op != Op::kLoop) {
-            around = kernel_.block(structure.block_of[around.index]).parent;
+            around = kernel_.block(structure.block_of[around.value()]).parent;
         }
         return around.valid();
     }
@@ -102,7 +102,7 @@ class Bypasser {
         const std::vector<InstId>& insts = kernel_.block(block).insts;
         std::vector<bool> depends(kernel_.num_values());
         for (ValueId result : kernel_.inst(id).results) {
-            depends[result.index] = true;
+            depends[result.value()] = true;
         }
         uint32_t size = 0;
         bool found = false;
@@ -112,9 +112,9 @@ class Bypasser {
             may &=
                 ++size <= kMaxCopiedInstructions && inst.op != Op::kLoop && inst.op != Op::kBarrier;
             const bool uses = std::ranges::any_of(
-                inst.operands, [&](ValueId operand) { return depends[operand.index]; });
+                inst.operands, [&](ValueId operand) { return depends[operand.value()]; });
             for (ValueId result : inst.results) {
-                depends[result.index] = uses;
+                depends[result.value()] = uses;
             }
             found |= conditional && HasProperty(inst.op, kReadsMemory);
             for (BlockId side : inst.blocks) {

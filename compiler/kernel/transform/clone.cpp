@@ -53,10 +53,10 @@ InstId Cloner::Clone(InstId id) {
         copy.target = Target(original.target);
     }
     if (!original.blocks.empty()) {
-        if (insts_.size() <= id.index) {
+        if (insts_.size() <= id.value()) {
             insts_.resize(kernel_.num_insts());
         }
-        insts_[id.index] = copy_id;
+        insts_[id.value()] = copy_id;
     }
     for (BlockId block : original.blocks) {
         BlockId copy_block = kernel_.NewBlock(copy_id);
@@ -89,13 +89,13 @@ InstId AppendForms(Kernel& kernel,
     std::vector<bool> inside(kernel.num_values());
     for (InstId id : end) {
         for (ValueId result : kernel.inst(id).results) {
-            inside[result.index] = true;
+            inside[result.value()] = true;
         }
     }
     std::vector<ValueId> given;
     std::vector<Type> types;
     for (ValueId operand : kernel.inst(terminator).operands) {
-        if (inside[operand.index] && std::ranges::find(given, operand) == given.end()) {
+        if (inside[operand.value()] && std::ranges::find(given, operand) == given.end()) {
             given.push_back(operand);
             types.push_back(kernel.type(operand));
         }

@@ -14,13 +14,14 @@ class Cloner {
     explicit Cloner(ir::Kernel& kernel) : kernel_(kernel) {}
 
     ir::ValueId Value(ir::ValueId id) const {
-        return id.index < values_.size() && values_[id.index].valid() ? values_[id.index] : id;
+        return id.value() < values_.size() && values_[id.value()].valid() ? values_[id.value()]
+                                                                          : id;
     }
     void MapValue(ir::ValueId from, ir::ValueId to) {
-        if (values_.size() <= from.index) {
+        if (values_.size() <= from.value()) {
             values_.resize(kernel_.num_values());
         }
-        values_[from.index] = to;
+        values_[from.value()] = to;
     }
     // Exits to `from` become exits to `exit_to`; continues of it, exits to `continue_to`. The last
     // call holds for a loop, until Unmap forgets that call.
@@ -30,10 +31,10 @@ class Cloner {
     void UnmapLoop() { loops_.pop_back(); }
     // Exits to construct `from`, which is no loop, become exits to `to`.
     void MapConstruct(ir::InstId from, ir::InstId to) {
-        if (insts_.size() <= from.index) {
+        if (insts_.size() <= from.value()) {
             insts_.resize(kernel_.num_insts());
         }
-        insts_[from.index] = to;
+        insts_[from.value()] = to;
     }
 
     // Appends copies of the block's instructions to `to`, without the terminator unless asked;
@@ -55,7 +56,7 @@ class Cloner {
 
     const LoopTargets* Mapped(ir::InstId loop) const;
     ir::InstId Target(ir::InstId id) const {
-        return id.index < insts_.size() && insts_[id.index].valid() ? insts_[id.index] : id;
+        return id.value() < insts_.size() && insts_[id.value()].valid() ? insts_[id.value()] : id;
     }
 
     ir::Kernel& kernel_;

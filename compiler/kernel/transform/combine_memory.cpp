@@ -302,7 +302,7 @@ class Combiner {
                            alignment, stands.inst);
         map_.resize(kernel_.num_values());
         for (size_t i = 0; i < elements.size(); ++i) {
-            map_[elements[i].index] = kernel_.inst(id).results[i];
+            map_[elements[i].value()] = kernel_.inst(id).results[i];
         }
     }
 

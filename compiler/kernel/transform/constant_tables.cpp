@@ -75,7 +75,7 @@ class TableMaker {
             table.possible = false;
             return;
         }
-        BlockId block = structure_.block_of[id.index];
+        BlockId block = structure_.block_of[id.value()];
         if (!table.block.valid()) {
             table.block = block;
         }
@@ -86,7 +86,7 @@ class TableMaker {
         }
         uint8_t* place = table.bytes.data() + element * size;
         table.agree &= table.stored.insert(element).second || std::memcmp(place, &bits, size) == 0;
-        table.stored_in[block.index].insert(element);
+        table.stored_in[block.value()].insert(element);
         std::memcpy(place, &bits, size);
     }
 
@@ -97,14 +97,14 @@ class TableMaker {
         table.loaded = true;
         bool in_block = false;
         size_t covered = 0;
-        BlockId block = structure_.block_of[id.index];
+        BlockId block = structure_.block_of[id.value()];
         while (block.valid()) {
             in_block |= block == table.block;
-            if (auto found = table.stored_in.find(block.index); found != table.stored_in.end()) {
+            if (auto found = table.stored_in.find(block.value()); found != table.stored_in.end()) {
                 covered = std::max(covered, found->second.size());
             }
             InstId parent = kernel_.block(block).parent;
-            block = parent.valid() ? structure_.block_of[parent.index] : BlockId{};
+            block = parent.valid() ? structure_.block_of[parent.value()] : BlockId{};
         }
         table.ordered &= in_block;
         table.covered = std::min(table.covered, covered);
@@ -156,7 +156,7 @@ class TableMaker {
             ValueId at = builder.Emit(Op::kIAdd, Type::kI32, {scaled, builder.ConstI32(offset)});
             ValueId loaded = builder.Emit(Op::kLoadConstant, type, {at}, ByteSize(type));
             map_.resize(kernel_.num_values());
-            map_[result.index] = loaded;
+            map_[result.value()] = loaded;
         }
     }
 

@@ -56,17 +56,17 @@ class DeadCode {
     }
 
     void MarkInst(InstId id) {
-        if (live_inst_[id.index]) {
+        if (live_inst_[id.value()]) {
             return;
         }
-        live_inst_[id.index] = true;
+        live_inst_[id.value()] = true;
         work_insts_.push_back(id);
     }
     void MarkValue(ValueId id) {
-        if (live_value_[id.index]) {
+        if (live_value_[id.value()]) {
             return;
         }
-        live_value_[id.index] = true;
+        live_value_[id.value()] = true;
         work_values_.push_back(id);
     }
 
@@ -86,7 +86,7 @@ class DeadCode {
 
     void FollowInst(InstId id) {
         const Instruction& inst = kernel_.inst(id);
-        InstId parent = kernel_.block(structure_.block_of[id.index]).parent;
+        InstId parent = kernel_.block(structure_.block_of[id.value()]).parent;
         if (parent.valid()) {
             MarkInst(parent);
         }
@@ -121,7 +121,7 @@ class DeadCode {
             MarkInst(value.inst);
             if (HasProperty(kernel_.inst(value.inst).op, kRegions)) {
                 for (InstId edge : structure_.Exits(value.inst)) {
-                    MarkValue(kernel_.inst(edge).operands[value.index]);
+                    MarkValue(kernel_.inst(edge).operands[value.position]);
                 }
             }
             return;
@@ -130,19 +130,19 @@ class DeadCode {
         MarkInst(loop);
         if (kernel_.inst(loop).blocks[1] == value.block) {
             for (InstId edge : structure_.Continues(loop)) {
-                MarkValue(kernel_.inst(edge).operands[value.index]);
+                MarkValue(kernel_.inst(edge).operands[value.position]);
             }
             return;
         }
-        MarkValue(kernel_.inst(loop).operands[value.index]);
-        MarkValue(kernel_.inst(structure_.Next(loop)).operands[value.index]);
+        MarkValue(kernel_.inst(loop).operands[value.position]);
+        MarkValue(kernel_.inst(structure_.Next(loop)).operands[value.position]);
     }
 
     // Drops the entries of `ids` whose value among `decides` is dead.
     void DropDead(std::vector<ValueId>& ids, const std::vector<ValueId>& decides) {
         size_t kept = 0;
         for (size_t i = 0; i < ids.size(); ++i) {
-            if (live_value_[decides[i].index]) {
+            if (live_value_[decides[i].value()]) {
                 ids[kept++] = ids[i];
             }
         }
@@ -150,9 +150,9 @@ class DeadCode {
     }
     // The same for the list of definitions itself, once nothing else needs the old one.
     void DropDeadDefinitions(std::vector<ValueId>& ids) {
-        std::erase_if(ids, [&](ValueId id) { return !live_value_[id.index]; });
+        std::erase_if(ids, [&](ValueId id) { return !live_value_[id.value()]; });
         for (uint32_t i = 0; i < ids.size(); ++i) {
-            kernel_.value(ids[i]).index = i;
+            kernel_.value(ids[i]).position = i;
         }
     }
 
@@ -161,7 +161,7 @@ class DeadCode {
         size_t kept = 0;
         for (InstId id : insts) {
             Instruction& inst = kernel_.inst(id);
-            if (!HasProperty(inst.op, kTerminator) && !live_inst_[id.index]) {
+            if (!HasProperty(inst.op, kTerminator) && !live_inst_[id.value()]) {
                 continue;
             }
             insts[kept++] = id;
@@ -225,7 +225,8 @@ class DeadCode {
         kernel_.locals.resize(kept);
         for (InstId id : structure_.preorder) {
             Instruction& inst = kernel_.inst(id);
-            if (live_inst_[id.index] && (inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal)) {
+            if (live_inst_[id.value()] &&
+                (inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal)) {
                 inst.imm = new_index[inst.imm];
             }
         }

@@ -103,7 +103,7 @@ class DistributedLoops {
             if (parent == construct) {
                 return true;
             }
-            block = parent.valid() ? structure_.block_of[parent.index] : BlockId{};
+            block = parent.valid() ? structure_.block_of[parent.value()] : BlockId{};
         }
         return false;
     }
@@ -170,7 +170,7 @@ class DistributedLoops {
         for (InstId id : structure_.preorder) {
             const Instruction& inst = kernel_.inst(id);
             if ((inst.target == loop && inst.op != Op::kLoop) ||
-                (inst.op == Op::kReturn && IsInside(structure_.block_of[id.index], loop))) {
+                (inst.op == Op::kReturn && IsInside(structure_.block_of[id.value()], loop))) {
                 ++count;
             }
         }
@@ -179,7 +179,7 @@ class DistributedLoops {
 
     const Counted* LoopAround(InstId id) const {
         for (const Counted& loop : loops_) {
-            if (IsInside(structure_.block_of[id.index], loop.loop)) {
+            if (IsInside(structure_.block_of[id.value()], loop.loop)) {
                 return &loop;
             }
         }
@@ -268,7 +268,7 @@ class DistributedLoops {
     }
 
     static bool CountsIterations(const IndexSymbol& symbol, const Counted& loop) {
-        return symbol.kind == IndexSymbol::Kind::kIteration && symbol.number == loop.loop.index;
+        return symbol.kind == IndexSymbol::Kind::kIteration && symbol.number == loop.loop.value();
     }
 
     // The same in all iterations of the loop.
@@ -282,7 +282,7 @@ class DistributedLoops {
 
     // Whether each iteration of `loop` comes to the instruction: through loops only that run.
     bool IsReached(InstId id, InstId loop) const {
-        InstId parent = kernel_.block(structure_.block_of[id.index]).parent;
+        InstId parent = kernel_.block(structure_.block_of[id.value()]).parent;
         while (parent != loop) {
             const Instruction& inside = kernel_.inst(parent);
             uint64_t first = 0;
@@ -299,7 +299,7 @@ class DistributedLoops {
                 count > INT32_MAX || first >= count) {
                 return false;
             }
-            parent = kernel_.block(structure_.block_of[parent.index]).parent;
+            parent = kernel_.block(structure_.block_of[parent.value()]).parent;
         }
         return true;
     }
@@ -328,7 +328,7 @@ class DistributedLoops {
             }
             is_read |= loads;
             is_reached |= IsReached(id, loop.loop);
-            repeats |= kernel_.block(structure_.block_of[id.index]).parent != loop.loop;
+            repeats |= kernel_.block(structure_.block_of[id.value()]).parent != loop.loop;
             accesses.push_back(id);
         }
         return memory.is_stored && is_read && is_reached && (repeats || accesses.size() > 2);
@@ -420,7 +420,7 @@ class DistributedLoops {
                 continue;
             }
             insts.insert(insts.end(), loop->body.begin(), loop->body.end());
-            map[loop->counter.index] = kernel_.inst(builtin).results[0];
+            map[loop->counter.value()] = kernel_.inst(builtin).results[0];
         }
         kernel_.block(kernel_.body).insts = std::move(insts);
         kernel_.ReplaceUses(map);

@@ -73,26 +73,26 @@ class EndlessBounds {
     bool IsInside(BlockId block, BlockId outer) const {
         while (block.valid() && block != outer) {
             const InstId parent = kernel_.block(block).parent;
-            block = parent.valid() ? structure_.block_of[parent.index] : BlockId{};
+            block = parent.valid() ? structure_.block_of[parent.value()] : BlockId{};
         }
         return block.valid();
     }
 
     bool AddLoad(InstId id, const Instruction& inst) {
         const Counter& counter = counters_[inst.imm];
-        const BlockId block = structure_.block_of[id.index];
+        const BlockId block = structure_.block_of[id.value()];
         uint64_t element = 0;
         if (!kernel_.IsConst(inst.operands[0], &element) || element > 1 || !counter.begun[0] ||
             !counter.begun[1] || counter.stored != 0 || !IsInside(block, counter.block)) {
             return false;
         }
-        words_[inst.results[0].index] = {inst.imm, element, counter.state, block};
+        words_[inst.results[0].value()] = {inst.imm, element, counter.state, block};
         return true;
     }
 
     bool AddStore(InstId id, const Instruction& inst) {
         Counter& counter = counters_[inst.imm];
-        const BlockId block = structure_.block_of[id.index];
+        const BlockId block = structure_.block_of[id.value()];
         uint64_t element = 0, bits = 0;
         if (!kernel_.IsConst(inst.operands[0], &element) || element > 1) {
             return false;
@@ -123,7 +123,7 @@ class EndlessBounds {
 
     // The word that a value was loaded from.
     const Word* WordOf(ValueId value) const {
-        const auto found = words_.find(value.index);
+        const auto found = words_.find(value.value());
         return found == words_.end() ? nullptr : &found->second;
     }
 

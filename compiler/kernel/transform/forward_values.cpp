@@ -24,8 +24,8 @@ class Forwarder {
 
   private:
     ValueId Resolve(ValueId id) const {
-        while (map_[id.index].valid()) {
-            id = map_[id.index];
+        while (map_[id.value()].valid()) {
+            id = map_[id.value()];
         }
         return id;
     }
@@ -52,7 +52,7 @@ class Forwarder {
                 for (InstId edge : structure_.Exits(id)) {
                     Add(merge, kernel_.inst(edge).operands[i]);
                 }
-                Replace(merge, structure_.depth[block.index]);
+                Replace(merge, structure_.depth[block.value()]);
             }
         }
     }
@@ -60,7 +60,7 @@ class Forwarder {
     void VisitParams(InstId loop_id, BlockId block) {
         const Instruction& loop = kernel_.inst(loop_id);
         const auto& params = kernel_.block(block).params;
-        uint32_t outside = structure_.depth[block.index] - 1;
+        uint32_t outside = structure_.depth[block.value()] - 1;
         for (size_t i = 0; i < params.size(); ++i) {
             Merge merge{params[i]};
             if (block == loop.blocks[0]) {
@@ -97,14 +97,14 @@ class Forwarder {
     // What is visible at an edge was defined around it, so its depth tells whether it is also
     // visible where the construct stands, `depth` levels down.
     void Replace(const Merge& merge, uint32_t depth) {
-        if (!merge.one.valid() || merge.several || map_[merge.self.index].valid()) {
+        if (!merge.one.valid() || merge.several || map_[merge.self.value()].valid()) {
             return;
         }
         BlockId block = structure_.DefinitionBlock(kernel_, merge.one);
-        if (structure_.depth[block.index] > depth) {
+        if (structure_.depth[block.value()] > depth) {
             return;
         }
-        map_[merge.self.index] = merge.one;
+        map_[merge.self.value()] = merge.one;
         changed_ = true;
     }
 

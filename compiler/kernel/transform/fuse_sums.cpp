@@ -65,19 +65,19 @@ class SumFuser {
 
     void Survey(BlockId block, InstId loop) {
         for (ValueId param : kernel_.block(block).params) {
-            loops_[param.index] = loop;
+            loops_[param.value()] = loop;
         }
         for (InstId id : kernel_.block(block).insts) {
             const Instruction& inst = kernel_.inst(id);
             epoch_ += inst.op == Op::kBarrier;
             const bool fusing = IsSum(inst) && MayFuse(inst);
             for (ValueId operand : inst.operands) {
-                ++uses_[operand.index];
-                in_sums_[operand.index] += fusing;
+                ++uses_[operand.value()];
+                in_sums_[operand.value()] += fusing;
             }
             for (ValueId result : inst.results) {
-                places_[result.index] = {block, epoch_};
-                loops_[result.index] = loop;
+                places_[result.value()] = {block, epoch_};
+                loops_[result.value()] = loop;
             }
             for (BlockId child : inst.blocks) {
                 Survey(child, inst.op == Op::kLoop ? id : loop);
@@ -143,21 +143,21 @@ class SumFuser {
     Product ProductOf(ValueId value, ValueId sum) const {
         Product product;
         const Instruction* inst = kernel_.Definition(value);
-        if (inst && inst->op == Op::kFNeg && uses_[value.index] == 1) {
+        if (inst && inst->op == Op::kFNeg && uses_[value.value()] == 1) {
             product.negated = true;
             value = inst->operands[0];
             inst = kernel_.Definition(value);
-            if (uses_[value.index] != 1) {
+            if (uses_[value.value()] != 1) {
                 return {};
             }
         }
         if (!inst || inst->op != Op::kFMul || (inst->flags & kNoContraction) != 0) {
             return {};
         }
-        if (uses_[value.index] > 1 && in_sums_[value.index] != uses_[value.index]) {
+        if (uses_[value.value()] > 1 && in_sums_[value.value()] != uses_[value.value()]) {
             return {};
         }
-        if (epoch_ != 0 && places_[value.index] != places_[sum.index]) {
+        if (epoch_ != 0 && places_[value.value()] != places_[sum.value()]) {
             return {};
         }
         product.a = inst->operands[0];
@@ -195,7 +195,7 @@ class SumFuser {
     bool IsInvariant(const Product& product, ValueId addend) const {
         auto inside = [&](ValueId value) {
             // Negations are made beside their use.
-            return value.index >= loops_.size() || loops_[value.index] == loop_.id;
+            return value.value() >= loops_.size() || loops_[value.value()] == loop_.id;
         };
         const Type type = kernel_.type(addend);
         return loop_.id.valid() && epoch_ == 0 && (type == Type::kF32 || type == Type::kF64) &&

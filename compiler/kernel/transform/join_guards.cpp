@@ -332,7 +332,7 @@ class Joiner {
         }
         map_.resize(kernel_.num_values());
         for (size_t i = 0; i < old.size(); ++i) {
-            map_[old[i].index] = kernel_.inst(branch).results[i];
+            map_[old[i].value()] = kernel_.inst(branch).results[i];
         }
         return branch;
     }

@@ -99,9 +99,9 @@ class Joiner {
             const bool from_head =
                 HasProperty(inst.op, kPure) &&
                 std::all_of(inst.operands.begin(), inst.operands.end(),
-                            [&](ValueId operand) { return known_[operand.index]; });
+                            [&](ValueId operand) { return known_[operand.value()]; });
             for (ValueId result : inst.results) {
-                known_[result.index] = from_head;
+                known_[result.value()] = from_head;
             }
             if (from_head) {
                 plan.head.push_back(insts[i]);
@@ -130,7 +130,7 @@ class Joiner {
         const Block& continuing = kernel_.block(loop.blocks[1]);
         auto known = [&](const std::vector<ValueId>& values) {
             return std::all_of(values.begin(), values.end(),
-                               [&](ValueId value) { return known_[value.index]; });
+                               [&](ValueId value) { return known_[value.value()]; });
         };
         return barriers == 2 && plan.test.valid() && known(handed) &&
                std::all_of(continuing.insts.begin(), continuing.insts.end(),
@@ -138,7 +138,7 @@ class Joiner {
     }
     bool IsTest(InstId id, Plan& plan) const {
         const Instruction& inst = kernel_.inst(id);
-        if (inst.op != Op::kIf || !inst.results.empty() || !known_[inst.operands[0].index]) {
+        if (inst.op != Op::kIf || !inst.results.empty() || !known_[inst.operands[0].value()]) {
             return false;
         }
         for (BlockId block : inst.blocks) {
@@ -191,7 +191,7 @@ class Joiner {
             if (inst.op != Op::kMatrixMulAdd) {
                 continue;
             }
-            const auto location = accumulators_->mmas.find(inst.results[0].index);
+            const auto location = accumulators_->mmas.find(inst.results[0].value());
             if (location == accumulators_->mmas.end() || (inst.imm & kMatrixKeepsDenormals) != 0) {
                 return false;
             }
@@ -349,7 +349,7 @@ class Joiner {
         const InstId end = b.Append(Op::kContinue, values, {});
         kernel_.inst(end).target = joined;
 
-        std::vector<InstId>& around = kernel_.block(structure_.block_of[plan.loop.index]).insts;
+        std::vector<InstId>& around = kernel_.block(structure_.block_of[plan.loop.value()]).insts;
         around.insert(std::find(around.begin(), around.end(), plan.loop), joined);
         kernel_.inst(plan.loop).operands = kernel_.inst(joined).results;
         kernel_.shared_bytes = static_cast<uint32_t>(MemoryFor(plan));

@@ -44,14 +44,14 @@ class Promoter {
                 continue;
             }
             ValueId result = inst.results[0];
-            if (!used_[result.index]) {
+            if (!used_[result.value()]) {
                 continue;
             }
             uint32_t slot = SlotOf(inst);
             ValueId value = slot == kNoSlot ? Undef(kernel_.type(result))
-                                            : Lookup(slot, structure_.block_of[id.index],
-                                                     structure_.position[id.index]);
-            map_[result.index] = Resolve(value);
+                                            : Lookup(slot, structure_.block_of[id.value()],
+                                                     structure_.position[id.value()]);
+            map_[result.value()] = Resolve(value);
         }
         FillEdges();
         kernel_.ReplaceUses(map_);
@@ -87,8 +87,8 @@ class Promoter {
         return element < slots.size() ? slots[element] : kNoSlot;
     }
     ValueId Resolve(ValueId id) const {
-        while (id.index < map_.size() && map_[id.index].valid()) {
-            id = map_[id.index];
+        while (id.value() < map_.size() && map_[id.value()].valid()) {
+            id = map_[id.value()];
         }
         return id;
     }
@@ -119,7 +119,7 @@ class Promoter {
         for (InstId id : structure_.preorder) {
             const Instruction& inst = kernel_.inst(id);
             for (ValueId operand : inst.operands) {
-                used_[operand.index] = true;
+                used_[operand.value()] = true;
             }
             bool access = inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal;
             if (access && !kernel_.IsConst(inst.operands[0])) {
@@ -157,13 +157,13 @@ class Promoter {
             }
             uint32_t slot = SlotOf(inst);
             for (InstId at = id; at.valid();) {
-                BlockId block = structure_.block_of[at.index];
-                Store store{slot, block, structure_.position[at.index], at};
+                BlockId block = structure_.block_of[at.value()];
+                Store store{slot, block, structure_.position[at.value()], at};
                 // What follows was listed with the store before, if that is in the same place.
-                if (at != id && last_listed_[at.index] == slot) {
+                if (at != id && last_listed_[at.value()] == slot) {
                     break;
                 }
-                last_listed_[at.index] = slot;
+                last_listed_[at.value()] = slot;
                 stores_.push_back(store);
                 at = kernel_.block(block).parent;
             }
@@ -219,8 +219,8 @@ class Promoter {
                     return MergeOf(parent, body, slot);
                 }
             }
-            block = structure_.block_of[parent.index];
-            position = structure_.position[parent.index];
+            block = structure_.block_of[parent.value()];
+            position = structure_.position[parent.value()];
         }
     }
 
@@ -228,7 +228,7 @@ class Promoter {
     ValueId MergeOf(InstId construct, BlockId block, uint32_t slot) {
         // A result and the two kinds of parameters have keys of their own.
         uint64_t place =
-            block.valid() ? uint64_t{block.index} << 1 | 1 : uint64_t{construct.index} << 1;
+            block.valid() ? uint64_t{block.value()} << 1 | 1 : uint64_t{construct.value()} << 1;
         auto [found, is_new] = merges_.try_emplace({place, slot});
         if (is_new) {
             found->second = block.valid() ? kernel_.AddParam(block, slot_types_[slot])
@@ -240,7 +240,7 @@ class Promoter {
 
     void AddOperand(InstId edge, uint32_t slot) {
         ValueId value =
-            Lookup(slot, structure_.block_of[edge.index], structure_.position[edge.index]);
+            Lookup(slot, structure_.block_of[edge.value()], structure_.position[edge.value()]);
         kernel_.inst(edge).operands.push_back(value);
     }
 
@@ -320,7 +320,7 @@ void LoadBoth(Kernel& kernel) {
                 choice[i] = kernel.inst(insts.back()).results[0];
             }
             insts.push_back(kernel.NewInst(Op::kSelect, choice, types));
-            map[load.results[0].index] = kernel.inst(insts.back()).results[0];
+            map[load.results[0].value()] = kernel.inst(insts.back()).results[0];
             changed = true;
         }
         kernel.block(BlockId{b}).insts = std::move(insts);

@@ -95,7 +95,7 @@ class Selector {
                 value = builder.Emit(Op::kSelect, type, {here, at, value});
             }
             map_.resize(kernel_.num_values());
-            map_[result.index] = value;
+            map_[result.value()] = value;
         }
     }
 

@@ -53,9 +53,9 @@ class Simplifier : public ExpressionBuilder {
                 inst.target = {};
             }
             if (inst.op == ir::Op::kExit) {
-                ++exits_to_[inst.target.index];
+                ++exits_to_[inst.target.value()];
             } else if (inst.op == ir::Op::kContinue) {
-                ++continues_to_[inst.target.index];
+                ++continues_to_[inst.target.value()];
             }
             for (ir::BlockId inner : inst.blocks) {
                 CountExits(inner);
@@ -63,21 +63,22 @@ class Simplifier : public ExpressionBuilder {
         }
     }
     bool HasExits(ir::InstId id) const {
-        return id.index < exits_to_.size() && exits_to_[id.index] != 0;
+        return id.value() < exits_to_.size() && exits_to_[id.value()] != 0;
     }
 
     ir::ValueId Resolve(ir::ValueId id) const {
-        while (id.index < map_.size() && map_[id.index].valid()) {
-            id = map_[id.index];
+        while (id.value() < map_.size() && map_[id.value()].valid()) {
+            id = map_[id.value()];
         }
-        return id.index < fact_of_.size() && fact_of_[id.index].valid() ? fact_of_[id.index] : id;
+        return id.value() < fact_of_.size() && fact_of_[id.value()].valid() ? fact_of_[id.value()]
+                                                                            : id;
     }
     void Map(ir::ValueId from, ir::ValueId to) {
-        if (map_.size() <= from.index) {
+        if (map_.size() <= from.value()) {
             map_.resize(kernel_.num_values());
         }
         if (from != to) {
-            map_[from.index] = to;
+            map_[from.value()] = to;
         }
     }
 

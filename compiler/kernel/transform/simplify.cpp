@@ -264,13 +264,13 @@ void Simplifier::AddFacts(ValueId value, ValueId known) {
     if (!value.valid() || kernel_.IsConst(value)) {
         return;
     }
-    if (fact_of_.size() <= value.index) {
+    if (fact_of_.size() <= value.value()) {
         fact_of_.resize(kernel_.num_values());
     }
-    if (fact_of_[value.index].valid()) {
+    if (fact_of_[value.value()].valid()) {
         return;
     }
-    fact_of_[value.index] = known;
+    fact_of_[value.value()] = known;
     facts_.push_back(value);
     // A condition that holds tells about its operands.
     const Instruction* inst = kernel_.Definition(value);
@@ -294,11 +294,11 @@ void Simplifier::AddBound(ValueId value, uint64_t bound) {
     if (bound >= UpperBound(kernel_, value, bounds_)) {
         return;
     }
-    if (bounds_.size() <= value.index) {
+    if (bounds_.size() <= value.value()) {
         bounds_.resize(kernel_.num_values(), UINT64_MAX);
     }
-    tightened_.emplace_back(value, bounds_[value.index]);
-    bounds_[value.index] = bound;
+    tightened_.emplace_back(value, bounds_[value.value()]);
+    bounds_[value.value()] = bound;
 }
 
 // a < b or a <= b, or the opposite: the lower one is at most what the upper one is at most.
@@ -322,10 +322,10 @@ void Simplifier::ProcessBlock(BlockId block, ValueId value, ValueId known) {
     kernel_.block(block).insts = std::move(out);
     table_.Release(values);
     for (; facts_.size() > facts; facts_.pop_back()) {
-        fact_of_[facts_.back().index] = {};
+        fact_of_[facts_.back().value()] = {};
     }
     for (; tightened_.size() > tightened; tightened_.pop_back()) {
-        bounds_[tightened_.back().first.index] = tightened_.back().second;
+        bounds_[tightened_.back().first.value()] = tightened_.back().second;
     }
 }
 

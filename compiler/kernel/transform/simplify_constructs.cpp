@@ -255,7 +255,7 @@ void Simplifier::MergeLoopParams(InstId id) {
     const auto& params = kernel_.block(loop.blocks[0]).params;
     std::unordered_map<uint32_t, size_t> by_next;  // the parameter, by the value that follows
     for (size_t i = 0; i < params.size(); ++i) {
-        const auto [found, added] = by_next.try_emplace(next.operands[i].index, i);
+        const auto [found, added] = by_next.try_emplace(next.operands[i].value(), i);
         if (added || kernel_.type(params[i]) != kernel_.type(params[found->second])) {
             continue;
         }
@@ -277,7 +277,7 @@ bool Simplifier::IsUndef(ValueId value) const {
 
 InstId Simplifier::ProcessLoop(InstId id, Insts& out) {
     std::vector<BlockId> blocks = kernel_.inst(id).blocks;
-    if (continues_to_[id.index] == 0) {  // runs once
+    if (continues_to_[id.value()] == 0) {  // runs once
         const auto& params = kernel_.block(blocks[0]).params;
         for (size_t i = 0; i < params.size(); ++i) {
             Map(params[i], kernel_.inst(id).operands[i]);

@@ -42,11 +42,11 @@ class Splitter {
         }
         depends_.assign(kernel_.num_values(), {});
         for (size_t i = 0; i < count; ++i) {
-            depends_[body_->params[i].index].set(i);
+            depends_[body_->params[i].value()].set(i);
         }
         FollowBlock(*body_);
         for (size_t i = 0; i < continuing_->params.size(); ++i) {
-            depends_[continuing_->params[i].index] = Of(end_->operands[i]);
+            depends_[continuing_->params[i].value()] = Of(end_->operands[i]);
         }
         FollowBlock(*continuing_);
 
@@ -124,7 +124,7 @@ class Splitter {
                !HasProperty(inst.op, kWritesMemory | kConvergent | kSubgroup);
     }
 
-    Params Of(ValueId value) const { return depends_[value.index]; }
+    Params Of(ValueId value) const { return depends_[value.value()]; }
 
     void FollowBlock(const Block& block) {
         for (InstId id : block.insts) {
@@ -134,7 +134,7 @@ class Splitter {
                 all |= Of(operand);
             }
             for (ValueId result : inst.results) {
-                depends_[result.index] = all;
+                depends_[result.value()] = all;
             }
         }
     }
@@ -203,16 +203,16 @@ class Splitter {
     // The instructions that the given parameters' next values and the loop's test take.
     size_t CountNeeded(const Params& params, const Params& control) const {
         std::vector<bool> needed(kernel_.num_values(), false);
-        needed[condition_.index] = true;
+        needed[condition_.value()] = true;
         for (size_t i = 0; i < next_->operands.size(); ++i) {
             if (params[i] || control[i]) {
-                needed[next_->operands[i].index] = true;
+                needed[next_->operands[i].value()] = true;
             }
         }
         size_t count = CountIn(*continuing_, needed);
         for (size_t i = 0; i < continuing_->params.size(); ++i) {
-            if (needed[continuing_->params[i].index]) {
-                needed[end_->operands[i].index] = true;
+            if (needed[continuing_->params[i].value()]) {
+                needed[end_->operands[i].value()] = true;
             }
         }
         return count + CountIn(*body_, needed);
@@ -223,12 +223,12 @@ class Splitter {
         for (size_t i = block.insts.size(); i-- > 0;) {
             const Instruction& inst = kernel_.inst(block.insts[i]);
             if (std::none_of(inst.results.begin(), inst.results.end(),
-                             [&](ValueId result) { return needed[result.index]; })) {
+                             [&](ValueId result) { return needed[result.value()]; })) {
                 continue;
             }
             ++count;
             for (ValueId operand : inst.operands) {
-                needed[operand.index] = true;
+                needed[operand.value()] = true;
             }
         }
         return count;
@@ -282,19 +282,19 @@ bool SplitLoops(Kernel& kernel, uint32_t vector_registers) {
             copies.push_back(copy);
             for (size_t i = 0; i < plan.part_of_result.size(); ++i) {
                 if (plan.part_of_result[i] == part) {
-                    replaced[kernel.inst(plan.loop).results[i].index] =
+                    replaced[kernel.inst(plan.loop).results[i].value()] =
                         kernel.inst(copy).results[i];
                 }
             }
         }
-        std::vector<InstId>& insts = kernel.block(structure.block_of[plan.loop.index]).insts;
+        std::vector<InstId>& insts = kernel.block(structure.block_of[plan.loop.value()]).insts;
         const auto place = std::find(insts.begin(), insts.end(), plan.loop);
         insts.insert(place + 1, copies.begin(), copies.end());
     }
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         for (ValueId& operand : kernel.inst(InstId{i}).operands) {
-            if (operand.index < replaced.size() && replaced[operand.index].valid()) {
-                operand = replaced[operand.index];
+            if (operand.value() < replaced.size() && replaced[operand.value()].valid()) {
+                operand = replaced[operand.value()];
             }
         }
     }

@@ -15,26 +15,26 @@ Structure::Structure(const ir::Kernel& kernel)
 }
 
 void Structure::Walk(const ir::Kernel& kernel, ir::BlockId block, uint32_t level) {
-    depth[block.index] = level;
+    depth[block.value()] = level;
     const auto& insts = kernel.block(block).insts;
     for (uint32_t i = 0; i < insts.size(); ++i) {
         ir::InstId id = insts[i];
         const ir::Instruction& inst = kernel.inst(id);
-        block_of[id.index] = block;
-        position[id.index] = i;
+        block_of[id.value()] = block;
+        position[id.value()] = i;
         preorder.push_back(id);
         switch (inst.op) {
             case Op::kYield:
-                exits_[construct_index_[kernel.block(block).parent.index]].push_back(id);
+                exits_[construct_index_[kernel.block(block).parent.value()]].push_back(id);
                 break;
             case Op::kExit:
-                exits_[construct_index_[inst.target.index]].push_back(id);
+                exits_[construct_index_[inst.target.value()]].push_back(id);
                 break;
             case Op::kContinue:
-                continues_[construct_index_[inst.target.index]].push_back(id);
+                continues_[construct_index_[inst.target.value()]].push_back(id);
                 break;
             case Op::kNext:
-                nexts_[construct_index_[kernel.block(block).parent.index]] = id;
+                nexts_[construct_index_[kernel.block(block).parent.value()]] = id;
                 break;
             default:
                 break;
@@ -42,7 +42,7 @@ void Structure::Walk(const ir::Kernel& kernel, ir::BlockId block, uint32_t level
         if (inst.blocks.empty()) {
             continue;
         }
-        construct_index_[id.index] = static_cast<uint32_t>(exits_.size());
+        construct_index_[id.value()] = static_cast<uint32_t>(exits_.size());
         exits_.emplace_back();
         continues_.emplace_back();
         nexts_.emplace_back();

@@ -13,19 +13,19 @@ struct Structure {
 
     // The terminators that give a construct its results: its blocks' yields and the exits to it.
     const std::vector<ir::InstId>& Exits(ir::InstId construct) const {
-        return exits_[construct_index_[construct.index]];
+        return exits_[construct_index_[construct.value()]];
     }
     // The terminators that give a loop's continuing block its parameters.
     const std::vector<ir::InstId>& Continues(ir::InstId loop) const {
-        return continues_[construct_index_[loop.index]];
+        return continues_[construct_index_[loop.value()]];
     }
     // The loop's `next`.
-    ir::InstId Next(ir::InstId loop) const { return nexts_[construct_index_[loop.index]]; }
+    ir::InstId Next(ir::InstId loop) const { return nexts_[construct_index_[loop.value()]]; }
 
     // The block in which the value is defined.
     ir::BlockId DefinitionBlock(const ir::Kernel& kernel, ir::ValueId id) const {
         const ir::Value& value = kernel.value(id);
-        return value.inst.valid() ? block_of[value.inst.index] : value.block;
+        return value.inst.valid() ? block_of[value.inst.value()] : value.block;
     }
 
     std::vector<ir::InstId> preorder;   // every instruction of the tree; constructs before contents

@@ -34,7 +34,7 @@ class TanhSums {
         for (InstId id : kernel_.block(block).insts) {
             const Instruction& inst = kernel_.inst(id);
             for (ValueId operand : inst.operands) {
-                ++uses_[operand.index];
+                ++uses_[operand.value()];
             }
             for (BlockId child : inst.blocks) {
                 CountUses(child);
@@ -69,7 +69,7 @@ class TanhSums {
             const Instruction* tanh = kernel_.Definition(value);
             uint64_t bits = 0;
             if (tanh && tanh->op == Op::kTanh && (tanh->flags & kNoContraction) == 0 &&
-                uses_[value.index] == 1 && kernel_.IsConst(sum.operands[1 - side], &bits) &&
+                uses_[value.value()] == 1 && kernel_.IsConst(sum.operands[1 - side], &bits) &&
                 bits == std::bit_cast<uint32_t>(1.0f)) {
                 return tanh->operands[0];
             }

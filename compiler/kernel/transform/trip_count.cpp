@@ -40,10 +40,10 @@ void TripCounter::FindTests(InstId loop) {
     auto end = static_cast<uint32_t>(kernel_.block(inst.blocks[0]).insts.size());
     for (InstId edge : structure_.Continues(loop)) {
         InstId at = edge;
-        while (structure_.block_of[at.index] != inst.blocks[0]) {
-            at = kernel_.block(structure_.block_of[at.index]).parent;
+        while (structure_.block_of[at.value()] != inst.blocks[0]) {
+            at = kernel_.block(structure_.block_of[at.value()]).parent;
         }
-        end = std::min(end, structure_.position[at.index]);
+        end = std::min(end, structure_.position[at.value()]);
     }
     FindTestsIn(loop, inst.blocks[0], end);
     FindTestsIn(loop, inst.blocks[1], UINT32_MAX);
@@ -59,9 +59,9 @@ void TripCounter::FindOnlyContinue(InstId loop) {
     if (last.op != Op::kExit || last.target != loop || edges.size() != 1) {
         return;
     }
-    const BlockId side = structure_.block_of[edges[0].index];
+    const BlockId side = structure_.block_of[edges[0].value()];
     const InstId parent = kernel_.block(side).parent;
-    if (!parent.valid() || structure_.block_of[parent.index] != body ||
+    if (!parent.valid() || structure_.block_of[parent.value()] != body ||
         kernel_.inst(parent).op != Op::kIf) {
         return;
     }

@@ -68,7 +68,7 @@ class ValueTable {
         uint64_t hash = static_cast<uint64_t>(key.op) << 8 | static_cast<uint64_t>(key.type);
         hash = (hash ^ key.imm) * 0x9e3779b97f4a7c15u;
         for (ir::ValueId operand : key.operands) {
-            hash = (hash ^ hash >> 29 ^ operand.index) * 0x9e3779b97f4a7c15u;
+            hash = (hash ^ hash >> 29 ^ operand.value()) * 0x9e3779b97f4a7c15u;
         }
         return static_cast<uint32_t>(hash >> 32);
     }

@@ -76,7 +76,7 @@ class Versioner {
     static constexpr uint32_t kOutside = UINT32_MAX;
 
     void SetPlaces(InstId id, uint32_t place) {
-        place_[id.index] = place;
+        place_[id.value()] = place;
         for (BlockId block : kernel_.inst(id).blocks) {
             for (InstId inner : kernel_.block(block).insts) {
                 SetPlaces(inner, place);
@@ -104,14 +104,14 @@ class Versioner {
 
     // The value as the specialization has it, if it can be had there; else an invalid id.
     ValueId Beforehand(ValueId value) {
-        if (value.index >= beforehand_.size()) {
+        if (value.value() >= beforehand_.size()) {
             return value;
         }
-        if (beforehand_[value.index].valid()) {
-            return beforehand_[value.index];
+        if (beforehand_[value.value()].valid()) {
+            return beforehand_[value.value()];
         }
-        if (same_as_[value.index].valid()) {
-            return beforehand_[value.index] = Beforehand(same_as_[value.index]);
+        if (same_as_[value.value()].valid()) {
+            return beforehand_[value.value()] = Beforehand(same_as_[value.value()]);
         }
         const InstId id = kernel_.value(value).inst;
         if (!id.valid()) {
@@ -134,14 +134,14 @@ class Versioner {
         const ValueId copy = Again(inst, operands, inst.results[0]);
         const InstId copied = kernel_.value(copy).inst;
         for (size_t i = 0; i < inst.results.size(); ++i) {
-            beforehand_[inst.results[i].index] = kernel_.inst(copied).results[i];
+            beforehand_[inst.results[i].value()] = kernel_.inst(copied).results[i];
         }
-        return beforehand_[value.index];
+        return beforehand_[value.value()];
     }
 
     // Defined before the first form begins.
     bool IsOutside(InstId id) const {
-        const uint32_t place = place_[id.index];
+        const uint32_t place = place_[id.value()];
         return place == kOutside || place < std::min(start_, at_);
     }
 
@@ -293,7 +293,7 @@ class Versioner {
             ++divisions_;
         }
         index_.Assume(division.result, remainder && kind == Lanes::kNear ? kLaneAxis : kNoAxis);
-        beforehand_[division.result.index] = result;
+        beforehand_[division.result.value()] = result;
         replaced_.emplace_back(division.result, result);
         return true;
     }
@@ -365,7 +365,7 @@ class Versioner {
         kernel_.inst(id).flags = inst.flags;
         kernel_.inst(id).origin = inst.origin;
         made_.push_back(id);
-        return kernel_.inst(id).results[kernel_.value(value).index];
+        return kernel_.inst(id).results[kernel_.value(value).position];
     }
 
     // That what grows with an index has not grown from the lowest lane to the highest.
@@ -376,7 +376,7 @@ class Versioner {
         }
         Ask(Make(Op::kIEq, Type::kBool, {ends->low, ends->high}));
         index_.Assume(value, kNoAxis);
-        beforehand_[value.index] = ends->low;
+        beforehand_[value.value()] = ends->low;
         replaced_.emplace_back(value, ends->low);
         ++divisions_;
         return true;
@@ -458,7 +458,7 @@ class Versioner {
             return;
         }
         for (size_t i = 0; i < results.size(); ++i) {
-            same_as_[results[i].index] = last.operands[i];
+            same_as_[results[i].value()] = last.operands[i];
             index_.Assume(results[i], index_.Of(last.operands[i]));
         }
     }
@@ -497,7 +497,7 @@ class Versioner {
         }
         std::vector<ValueId> map(kernel_.num_values());
         for (const auto& [from, to] : replaced_) {
-            map[cloner.Value(from).index] = to;
+            map[cloner.Value(from).value()] = to;
         }
         kernel_.ReplaceUses(map);
     }

@@ -112,7 +112,7 @@ class StrideVersion {
     bool IsGiven(ValueId id) const {
         const Value& value = kernel_.value(id);
         if (!value.inst.valid() || !IsInteger(value.type) ||
-            structure_.block_of[value.inst.index] != kernel_.body) {
+            structure_.block_of[value.inst.value()] != kernel_.body) {
             return false;
         }
         const Instruction& inst = kernel_.inst(value.inst);
@@ -140,14 +140,14 @@ class StrideVersion {
             return false;
         }
         const uint64_t bytes = ByteSize(first.type);
-        const uint64_t apart = begin + first.index * bytes - (end + second.index * bytes);
+        const uint64_t apart = begin + first.position * bytes - (end + second.position * bytes);
         return apart == bytes || apart == 0 - bytes;
     }
 
     uint32_t Position() const {
         uint32_t last = 0;
         for (ValueId stride : strides_) {
-            last = std::max(last, structure_.position[kernel_.value(stride).inst.index]);
+            last = std::max(last, structure_.position[kernel_.value(stride).inst.value()]);
         }
         return last + 1;
     }
