@@ -1,6 +1,7 @@
 // Sums of products in another order: what they are is compared as expressions, and where they stand
 // by the values that are alive.
 #include "compiler/kernel/codegen/order_products.h"
+#include "compiler/kernel/codegen/pass_text.h"
 
 #include <gtest/gtest.h>
 
@@ -197,19 +198,10 @@ Ordered Order(const std::string& body, unsigned vector_bits = kVectorBits) {
     }
     llvm::Function& function = *module->getFunction("f");
     const auto before = Expressions().Run(function);
-    llvm::PassBuilder builder;
-    llvm::LoopAnalysisManager loops;
-    llvm::FunctionAnalysisManager functions;
-    llvm::CGSCCAnalysisManager sccs;
-    llvm::ModuleAnalysisManager modules;
-    builder.registerModuleAnalyses(modules);
-    builder.registerCGSCCAnalyses(sccs);
-    builder.registerFunctionAnalyses(functions);
-    builder.registerLoopAnalyses(loops);
-    builder.crossRegisterProxies(loops, functions, sccs, modules);
+    PassAnalyses analyses;
     Ordered result;
-    result.changed =
-        OrderProducts(function, functions.getResult<llvm::AAManager>(function), vector_bits);
+    result.changed = OrderProducts(
+        function, analyses.functions.getResult<llvm::AAManager>(function), vector_bits);
     std::string text;
     llvm::raw_string_ostream stream(text);
     EXPECT_FALSE(llvm::verifyFunction(function, &stream)) << text;

@@ -18,6 +18,23 @@
 
 namespace fornax::kernel {
 
+// LLVM's analyses, as passes ask for them.
+struct PassAnalyses {
+    PassAnalyses() {
+        builder.registerModuleAnalyses(modules);
+        builder.registerCGSCCAnalyses(sccs);
+        builder.registerFunctionAnalyses(functions);
+        builder.registerLoopAnalyses(loops);
+        builder.crossRegisterProxies(loops, functions, sccs, modules);
+    }
+
+    llvm::PassBuilder builder;
+    llvm::LoopAnalysisManager loops;
+    llvm::FunctionAnalysisManager functions;
+    llvm::CGSCCAnalysisManager sccs;
+    llvm::ModuleAnalysisManager modules;
+};
+
 // The body from its first line on, or what is wrong with it. `passes` are run one after the other
 // for a target with vectors of so many bits.
 template <typename... Passes>
@@ -34,19 +51,10 @@ std::string BodyAfter(const std::string& parameters,
     }
     module->addModuleFlag(llvm::Module::Error, kVectorBitsFlag, vector_bits);
     llvm::Function& function = *module->getFunction("f");
-    llvm::PassBuilder builder;
-    llvm::LoopAnalysisManager loops;
-    llvm::FunctionAnalysisManager functions;
-    llvm::CGSCCAnalysisManager sccs;
-    llvm::ModuleAnalysisManager modules;
-    builder.registerModuleAnalyses(modules);
-    builder.registerCGSCCAnalyses(sccs);
-    builder.registerFunctionAnalyses(functions);
-    builder.registerLoopAnalyses(loops);
-    builder.crossRegisterProxies(loops, functions, sccs, modules);
+    PassAnalyses analyses;
     llvm::FunctionPassManager manager;
     (manager.addPass(std::move(passes)), ...);
-    manager.run(function, functions);
+    manager.run(function, analyses.functions);
     std::string text;
     llvm::raw_string_ostream stream(text);
     if (llvm::verifyFunction(function, &stream)) {
