@@ -184,7 +184,8 @@ class Planner {
         if (memory_.bounds == Bounds::kClamped) {
             plan_.is_proven = IsProven();
             plan_.is_moved = !plan_.is_proven;
-            return !plain_only && span <= kMargin;
+            plan_.needs_active = plain_only;
+            return span <= kMargin;
         }
         if (memory_.bounds != Bounds::kTrusted || (request_.is_masked && !memory_.is_global) ||
             plain_only) {

@@ -97,6 +97,27 @@ TEST(AccessPlan, WorkgroupMemory) {
         "lane by lane; cost 24");
 }
 
+// Rows are not stored under a mask, so lanes go one by one only where some do not take part.
+TEST(AccessPlan, MaskedRowsInWorkgroupMemory) {
+    const LanePattern rows = Pattern(16, [](int64_t lane) { return lane / 4 * 48 + lane % 4 * 8; });
+    const AccessMemory shared = {
+        .bounds = Bounds::kClamped, .known_size = 1024, .has_margins = true};
+    const std::string plan =
+        "transposed: 2 x 4 bytes at 0, 8, 16, 24, ... 16 in all; can stay packed; 176 bytes moved "
+        "inside; ";
+    EXPECT_EQ(
+        PlanOf(
+            {.offset = rows, .element_bytes = 2, .count = 4, .is_store = true, .memory = shared}),
+        plan + "cost 18");
+    EXPECT_EQ(PlanOf({.offset = rows,
+                      .element_bytes = 2,
+                      .count = 4,
+                      .is_store = true,
+                      .is_masked = true,
+                      .memory = shared}),
+              plan + "if all lanes are active, else lane by lane; cost 18");
+}
+
 TEST(AccessPlan, VectorsOfALane) {
     const LanePattern vec4 = Pattern(16, [](int64_t lane) { return 16 * lane; });
     EXPECT_EQ(PlanOf({.offset = vec4, .count = 4}),

@@ -104,9 +104,21 @@ void AccessEmitter::EmitPure(const ir::Instruction& inst) {
             }
             return;
         }
-        case Op::kLoadPush:
-            EmitLoad(inst, memory_regions_.PushRegion(), inst.operands[0]);
+        case Op::kLoadPush: {
+            const MemoryRegion region = memory_regions_.PushRegion();
+            if (!kernel_.IsConst(inst.operands[0]) || code_.compact) {
+                EmitLoad(inst, region, inst.operands[0]);
+                return;
+            }
+            // Once for all workgroups of a call, under whatever condition the kernel reads it. LLVM
+            // would only move it out of the innermost loop, because what it moves no longer says
+            // that nothing writes it. The baseline tier has no registers for values that live so
+            // long.
+            llvm::IRBuilder<>::InsertPointGuard guard(builder_);
+            builder_.SetInsertPoint(code_.entry->getTerminator());
+            EmitLoad(inst, region, inst.operands[0]);
             return;
+        }
         case Op::kLoadConstant:
             EmitLoad(inst, memory_regions_.ConstantRegion(), inst.operands[0]);
             return;

@@ -61,9 +61,10 @@ TEST(EmitWorkgroups, EachRunsOnce) {
     ExpectEachOnce(4, {5, 3, 2});  // several fit a vector
 }
 
-// What is left in the inner loop, over a row of workgroups.
-std::string InRow(const std::string& body) {
-    const ir::Kernel kernel = TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(16)", R"(
+// What is left in the loop over a row of workgroups of `size`, but for one over their vectors.
+std::string InRow(const std::string& size, const std::string& body) {
+    const std::string attributes = "workgroup_size(" + size + ", 1, 1) push_constants(16)";
+    const ir::Kernel kernel = TwoBufferKernel(attributes, R"(
     %wx:i32 = builtin workgroup_id_x
     %wy:i32 = builtin workgroup_id_y
     %li:i32 = builtin local_index
@@ -86,7 +87,7 @@ std::string InRow(const std::string& body) {
 
 // Push constants under a condition included, which some workgroup might not have read.
 TEST(EmitWorkgroups, WhatAllShareIsComputedBefore) {
-    const std::string text = InRow(R"(
+    const std::string text = InRow("64", R"(
     %n:i32 = load_push %zero align(4)
     %some:bool = ult %wx, %n
     if %some {
@@ -104,6 +105,26 @@ TEST(EmitWorkgroups, WhatAllShareIsComputedBefore) {
 )");
     EXPECT_EQ(text.find("load i32"), std::string::npos) << text;
     EXPECT_EQ(text.find("= mul i32"), std::string::npos) << text;
+    EXPECT_EQ(text.find("= xor i32"), std::string::npos) << text;
+}
+
+// Where lanes part over the condition, too, in a loop over the workgroup's vectors.
+TEST(EmitWorkgroups, PushConstantsOfSomeLanesAreLoadedBefore) {
+    const std::string text = InRow("512", R"(
+    %n:i32 = load_push %zero align(4)
+    %some:bool = ult %li, %n
+    if %some {
+      %s:i32 = load_push %four align(4)
+      %t:i32 = load_push %eight align(4)
+      %u:i32 = xor %s, %t
+      %w:i32 = imul %u, %li
+      %at:i32 = shl %w, %two
+      store_buffer %out, %at, %wx align(4)
+      yield
+    }
+    return
+)");
+    EXPECT_EQ(text.find("load i32"), std::string::npos) << text;
     EXPECT_EQ(text.find("= xor i32"), std::string::npos) << text;
 }
 
