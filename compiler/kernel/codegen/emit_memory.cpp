@@ -87,38 +87,13 @@ void AccessEmitter::EmitPure(const ir::Instruction& inst) {
         case Op::kBufferSize:
             memory_regions_.EmitBuffer(inst);
             return;
-        case Op::kLoadDescriptor: {
-            const MemoryRegion region = memory_regions_.DescriptorRegion(inst.imm);
-            if (!kernel_.IsConst(inst.operands[0])) {
-                EmitLoad(inst, region, inst.operands[0]);
-                return;
-            }
-            // In the entry block: one load for all workgroups of a call.
-            const llvm::IRBuilder<>::InsertPoint here = builder_.saveIP();
-            builder_.SetInsertPoint(code_.entry->getTerminator());
-            const Values values = memory_.LoadUniform(region, values_.Raw(inst.operands[0]),
-                                                      builder_.getInt32Ty(), inst.results.size());
-            builder_.restoreIP(here);
-            for (size_t i = 0; i < values.size(); ++i) {
-                values_.Set(inst.results[i], values[i]);
-            }
+        case Op::kLoadDescriptor:
+            EmitGivenLoad(inst, memory_regions_.DescriptorRegion(inst.imm), true);
             return;
-        }
-        case Op::kLoadPush: {
-            const MemoryRegion region = memory_regions_.PushRegion();
-            if (!kernel_.IsConst(inst.operands[0]) || code_.compact) {
-                EmitLoad(inst, region, inst.operands[0]);
-                return;
-            }
-            // Once for all workgroups of a call, under whatever condition the kernel reads it. LLVM
-            // would only move it out of the innermost loop, because what it moves no longer says
-            // that nothing writes it. The baseline tier has no registers for values that live so
-            // long.
-            llvm::IRBuilder<>::InsertPointGuard guard(builder_);
-            builder_.SetInsertPoint(code_.entry->getTerminator());
-            EmitLoad(inst, region, inst.operands[0]);
+        case Op::kLoadPush:
+            // The baseline tier has no registers for values that live so long.
+            EmitGivenLoad(inst, memory_regions_.PushRegion(), !code_.compact);
             return;
-        }
         case Op::kLoadConstant:
             EmitLoad(inst, memory_regions_.ConstantRegion(), inst.operands[0]);
             return;
@@ -126,6 +101,23 @@ void AccessEmitter::EmitPure(const ir::Instruction& inst) {
             values_.EmitOperation(inst);
             return;
     }
+}
+
+// A load of what nothing writes. Where its place is known at compile time it may stand in the entry
+// block, once for all workgroups of a call, under whatever condition the kernel reads it. LLVM
+// would only move it out of the innermost loop, because what it moves no longer says that nothing
+// writes it.
+void AccessEmitter::EmitGivenLoad(const ir::Instruction& inst,
+                                  const MemoryRegion& region,
+                                  bool once_per_call) {
+    if (!once_per_call || !kernel_.IsConst(inst.operands[0])) {
+        EmitLoad(inst, region, inst.operands[0]);
+        return;
+    }
+    // Restores the block, so only where the load makes no blocks of its own.
+    const llvm::IRBuilder<>::InsertPointGuard guard(builder_);
+    builder_.SetInsertPoint(code_.entry->getTerminator());
+    EmitLoad(inst, region, inst.operands[0]);
 }
 
 // What the access prefetches. The baseline tier runs too briefly to wait for memory much.

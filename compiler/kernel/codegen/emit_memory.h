@@ -50,6 +50,7 @@ class AccessEmitter : FunctionPart {
                    std::span<const ir::ValueId> values);
 
   private:
+    void EmitGivenLoad(const ir::Instruction& inst, const MemoryRegion& region, bool once_per_call);
     // A lane each, made where it is needed.
     using LaneOffsets = llvm::function_ref<llvm::Value*()>;
 
