@@ -140,6 +140,8 @@ bool AccessEmitter::LoadSpeculated(const MemoryRegion& region,
     }
     if (streamed && !inside.prefetch_distance) {
         inside.prefetch_distance = prefetch_.WorkgroupDistance(offset_id);
+        // The first cache waits for few lines at a time, and may lose a far one again.
+        inside.prefetch_level = CacheLevel::kSecond;
     }
     const auto offsets = [&] { return values_.Vector(offset_id); };
     recorder_.Speculation([&] { return speculated->lanes.Text(offset_id); });

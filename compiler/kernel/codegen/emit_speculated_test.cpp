@@ -527,6 +527,40 @@ TEST(EmitSpeculated, PlacesOutOfTables) {
     }
 }
 
+// A row that only one workgroup reads is prefetched for the next one, into the second cache. A row
+// that all of them read is not.
+TEST(EmitSpeculated, RowsOfTheNextWorkgroupGoToTheSecondCache) {
+    auto llvm_ir = [](const std::string& row) {
+        const ir::Kernel kernel =
+            TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(8)", kInvocationsOf64, R"(
+    %high:i32 = udiv %li, %s
+    %whole:i32 = imul %high, %s
+    %low:i32 = isub %li, %whole
+    %four:i32 = const 4
+    %stride:i32 = load_push %four align(4)
+    %start:i32 = imul %high, %stride
+    %place:i32 = iadd %start, %low
+    %at:i32 = iadd %place, )" + row + R"(
+    %far:i32 = shl %at, %two
+    %near:i32 = shl %i, %two
+    %v:i32 = load_buffer %in, %far align(4)
+    store_buffer %out, %near, %v align(4)
+    return
+)");
+        const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16);
+        return native.ok() ? native->llvm_ir() : native.error().message;
+    };
+    const std::string to_all = ", i32 0, i32 3, i32 1)";
+    const std::string to_second = ", i32 0, i32 2, i32 1)";
+    const std::string own = llvm_ir("%first");
+    EXPECT_NE(own.find(to_second), std::string::npos) << own;
+    EXPECT_EQ(own.find(to_all), std::string::npos) << own;
+    const std::string shared = llvm_ir("%zero");
+    EXPECT_NE(shared.find("load_speculated"), std::string::npos) << shared;
+    EXPECT_EQ(shared.find(to_second), std::string::npos) << shared;
+    EXPECT_EQ(shared.find(to_all), std::string::npos) << shared;
+}
+
 TEST(EmitSpeculated, LanesThatAreNotInUseDecideNothing) {
     const ir::Kernel kernel = TwoBufferKernel(
         "workgroup_size(32, 1, 1) subgroup_size(64) push_constants(4)", kInvocationsOf64, R"(
