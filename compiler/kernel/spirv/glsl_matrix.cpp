@@ -1,4 +1,4 @@
-// Determinant and MatrixInverse of GLSL.std.450, by cofactors.
+// Determinant and MatrixInverse of GLSL.std.450, by cofactors; those of f16 are computed in f32.
 #include <spirv/unified1/GLSL.std.450.h>
 
 #include "compiler/kernel/spirv/glsl_std_450.h"
@@ -36,7 +36,12 @@ Status GlslInstructions::GlslMatrix(const Inst& inst, uint32_t number, const Tup
     if (size < 2 || size * size != a.size()) {
         return Invalid(inst, "has an operand that is no square matrix");
     }
-    const ir::Type type = kernel_.type(a[0]);
+    // Cofactors are small differences of large products, of which f16 would keep few digits.
+    const ir::Type result_type = kernel_.type(a[0]);
+    const ir::Type type = result_type == ir::Type::kF16 ? ir::Type::kF32 : result_type;
+    auto converted = [&](ir::Type to, ir::ValueId value) {
+        return type == result_type ? value : Emit(ir::Op::kFConvert, to, {value});
+    };
     const uint8_t flags = FloatFlags(inst.result);
     auto binary = [&](ir::Op op, ir::ValueId x, ir::ValueId y) {
         return Emit(op, type, {x, y}, flags);
@@ -59,12 +64,12 @@ Status GlslInstructions::GlslMatrix(const Inst& inst, uint32_t number, const Tup
     Square matrix(size);
     for (size_t c = 0; c < size; ++c) {
         for (size_t r = 0; r < size; ++r) {
-            matrix[c].push_back(a[c * size + r]);
+            matrix[c].push_back(converted(type, a[c * size + r]));
         }
     }
     ir::ValueId whole = determinant(determinant, matrix);
     if (number == GLSLstd450Determinant) {
-        return values_.Define(inst, {whole});
+        return values_.Define(inst, {converted(result_type, whole)});
     }
     // Entry (column c, row r) of the inverse is the cofactor of (column r, row c) over the
     // determinant.
@@ -76,7 +81,7 @@ Status GlslInstructions::GlslMatrix(const Inst& inst, uint32_t number, const Tup
             if ((c + r) % 2 != 0) {
                 cofactor = Emit(ir::Op::kFNeg, type, {cofactor});
             }
-            result.push_back(binary(ir::Op::kFMul, cofactor, scale));
+            result.push_back(converted(result_type, binary(ir::Op::kFMul, cofactor, scale)));
         }
     }
     return values_.Define(inst, std::move(result));

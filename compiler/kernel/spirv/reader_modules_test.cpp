@@ -74,6 +74,18 @@ TEST(ReaderModules, NarrowAndWideTypes) {
           });
 }
 
+// The products of this matrix, 45 * 47 and 46 * 46, are one number in f16.
+TEST(ReaderModules, InversesOfHalvesAreComputedInSingles) {
+    Check(CompileGlsl(Shader(R"(
+        float16_t x = float16_t(45 + int(i) / 65536);
+        f16mat2 m = f16mat2(x, x + 1.0hf, x + 1.0hf, x + 2.0hf);
+        f16mat2 n = inverse(m);
+        o[i] = uint(int(determinant(m)) + int(n[0][0]) * 100 + int(n[1][0]) * 1000 + int(n[1][1]) * 100000);)",
+                             R"(
+        #extension GL_EXT_shader_explicit_arithmetic_types : require)")),
+          [](uint32_t) { return static_cast<uint32_t>(-1 - 47 * 100 + 46 * 1000 - 45 * 100000); });
+}
+
 constexpr char kPreamble[] = R"(
     OpCapability Shader
     OpCapability Int64
