@@ -166,11 +166,12 @@ Status WorkerPool::StartThreads() {
 }
 
 Result<GridResult> WorkerPool::Run(Worker& self, const Grid& grid) {
-    FORNAX_RETURN_IF_ERROR(self.Prepare(grid.scratch_bytes, grid.region_counters));
+    if (!self.IsPrepared(grid.scratch_bytes, grid.region_counters)) [[unlikely]] {
+        FORNAX_RETURN_IF_ERROR(self.Prepare(grid.scratch_bytes, grid.region_counters));
+    }
     if (grid.region_counters != 0) {
         std::fill_n(self.frame().region_counts, grid.region_counters, 0);
     }
-    ScopedKernelFloatMode float_mode;
     GridResult result;
     const uint64_t count = grid.workgroup_count;
     self.frame().fault = 0;

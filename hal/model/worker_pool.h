@@ -45,9 +45,14 @@ class Worker {
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
-    // Makes the frame's memory sufficient: the whole shared-memory arena, scratch_bytes, and words
-    // for counters of regions, new ones 0. kOutOfDeviceMemory without memory. Not while the worker
-    // runs a kernel.
+    // Whether the frame's memory is sufficient: the whole shared-memory arena, scratch_bytes, and
+    // words for counters of regions.
+    bool IsPrepared(uint32_t scratch_bytes, uint32_t region_counters) const {
+        return frame_.shared_memory != nullptr && scratch_bytes <= scratch_bytes_ &&
+               region_counters <= region_counts_.size();
+    }
+    // Makes it sufficient; new counters are 0. kOutOfDeviceMemory without memory. Not while the
+    // worker runs a kernel.
     Status Prepare(uint32_t scratch_bytes, uint32_t region_counters);
 
     WorkerFrame& frame() { return frame_; }
@@ -100,7 +105,7 @@ class WorkerPool {
     void Stop();
 
     // Runs the whole grid; returns when every workgroup has finished, or earlier after a fault or
-    // when the device is lost.
+    // when the device is lost. The calling thread is in the kernels' float mode (float_mode.h).
     // `self` is the calling command processor's; its frame's counts gain those of all workers, and
     // its counts of regions are the grid's.
     // kOutOfDeviceMemory when scratch cannot be had.
