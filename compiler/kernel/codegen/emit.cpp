@@ -168,7 +168,24 @@ void Emitter::EmitWorkgroupLoop() {
     llvm::Type* i64 = builder_.getInt64Ty();
     Value* first = code_.function->getArg(2);
     Value* count = code_.function->getArg(3);
+    Value* base[3];
+    for (uint32_t i = 0; i < 3; ++i) {
+        Value* address = builder_.CreateConstInBoundsGEP1_64(
+            builder_.getInt8Ty(), code_.dispatch,
+            offsetof(hal::DispatchFrame, base_workgroup) + 4 * i);
+        base[i] = builder_.CreateLoad(i32, address, "base");
+    }
+    BasicBlock* locate = code_.NewBlock("locate");
+    BasicBlock* row = code_.NewBlock("row");
+    BasicBlock* body = code_.NewBlock("workgroup");
+    BasicBlock* row_end = code_.NewBlock("row_end");
+    BasicBlock* exit = code_.NewBlock("exit");
+    workgroup_end_ = code_.NewBlock("workgroup_end");
+    // Small grids begin at 0, and would spend a good part of their time on divisions.
+    builder_.CreateCondBr(builder_.CreateIsNull(first), row, locate);
+
     // Position of the first workgroup; x counts fastest.
+    builder_.SetInsertPoint(locate);
     Value* start[3];
     Value* rest = first;
     for (uint32_t i = 0; i < 3; ++i) {
@@ -178,27 +195,17 @@ void Emitter::EmitWorkgroupLoop() {
             rest = builder_.CreateUDiv(rest, size);
         }
     }
-    Value* base[3];
-    for (uint32_t i = 0; i < 3; ++i) {
-        Value* address = builder_.CreateConstInBoundsGEP1_64(
-            builder_.getInt8Ty(), code_.dispatch,
-            offsetof(hal::DispatchFrame, base_workgroup) + 4 * i);
-        base[i] = builder_.CreateLoad(i32, address, "base");
-    }
-    BasicBlock* row = code_.NewBlock("row");
-    BasicBlock* body = code_.NewBlock("workgroup");
-    BasicBlock* row_end = code_.NewBlock("row_end");
-    BasicBlock* exit = code_.NewBlock("exit");
-    workgroup_end_ = code_.NewBlock("workgroup_end");
     builder_.CreateBr(row);
 
     builder_.SetInsertPoint(row);
-    auto* row_index = builder_.CreatePHI(i64, 2, "row_index");
+    auto* row_index = builder_.CreatePHI(i64, 3, "row_index");
     row_index->addIncoming(builder_.getInt64(0), code_.entry);
+    row_index->addIncoming(builder_.getInt64(0), locate);
     llvm::PHINode* row_position[3];  // of its first workgroup
     for (uint32_t i = 0; i < 3; ++i) {
-        row_position[i] = builder_.CreatePHI(i32, 2, "row_position");
-        row_position[i]->addIncoming(start[i], code_.entry);
+        row_position[i] = builder_.CreatePHI(i32, 3, "row_position");
+        row_position[i]->addIncoming(builder_.getInt32(0), code_.entry);
+        row_position[i]->addIncoming(start[i], locate);
     }
     Value* in_row = builder_.CreateSub(code_.num_workgroups[0], row_position[0]);
     Value* row_last = builder_.CreateBinaryIntrinsic(

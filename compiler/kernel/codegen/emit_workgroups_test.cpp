@@ -61,8 +61,7 @@ TEST(EmitWorkgroups, EachRunsOnce) {
     ExpectEachOnce(4, {5, 3, 2});  // several fit a vector
 }
 
-// What is left in the loop over a row of workgroups of `size`, but for one over their vectors.
-std::string InRow(const std::string& size, const std::string& body) {
+std::string OptimizedText(const std::string& size, const std::string& body) {
     const std::string attributes = "workgroup_size(" + size + ", 1, 1) push_constants(16)";
     const ir::Kernel kernel = TwoBufferKernel(attributes, R"(
     %wx:i32 = builtin workgroup_id_x
@@ -77,12 +76,34 @@ std::string InRow(const std::string& size, const std::string& body) {
         ADD_FAILURE() << native.error().message;
         return "";
     }
-    const std::string& text = native->optimized_llvm_ir();
+    return native->optimized_llvm_ir();
+}
+
+// What is left in the loop over a row of workgroups of `size`, but for one over their vectors.
+std::string InRow(const std::string& size, const std::string& body) {
+    const std::string text = OptimizedText(size, body);
     const size_t begin = text.find("\nworkgroup:");
     const size_t end = text.find("\nrow_end");
     EXPECT_NE(begin, std::string::npos) << text;
     EXPECT_NE(end, std::string::npos) << text;
     return text.substr(begin, end - begin);
+}
+
+// A call that begins with workgroup 0, as all calls of small grids do, has no position to find.
+TEST(EmitWorkgroups, CallsThatBeginWithTheFirstDivideNothing) {
+    const std::string text = OptimizedText("64", R"(
+    %v:i32 = iadd %wx, %wy
+    %at:i32 = shl %li, %two
+    store_buffer %out, %at, %v align(4)
+    return
+)");
+    const size_t locate = text.find("\nlocate:");
+    ASSERT_NE(locate, std::string::npos) << text;
+    const std::string entry = text.substr(0, locate);
+    EXPECT_EQ(entry.find("udiv"), std::string::npos) << text;
+    EXPECT_EQ(entry.find("urem"), std::string::npos) << text;
+    EXPECT_NE(entry.find("br i1"), std::string::npos) << text;
+    EXPECT_NE(text.find("udiv", locate), std::string::npos) << text;
 }
 
 // Push constants under a condition included, which some workgroup might not have read.
