@@ -54,14 +54,14 @@ void PrefetchCode::Prefetch(const MemoryRegion& region,
     if (lines.empty()) {
         return;
     }
-    Value* distance = region.prefetch_distance;
+    Value* distance = region.prefetch.distance;
     if (!distance) {
         distance = builder_.getInt64(UsualDistance());
     }
     Value* first = builder_.CreateGEP(builder_.getInt8Ty(), address, distance);
     for (uint64_t line : lines) {
         Value* ahead = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, line);
-        FetchLine(builder_, ahead, region.prefetch_level, for_store);
+        FetchLine(builder_, ahead, region.prefetch.level, for_store);
     }
 }
 
@@ -132,8 +132,14 @@ Value* PrefetchCode::IndexValue(const IndexTerm& term, uint32_t& budget) {
 // A workgroup that reads its row a second time has it in the cache, so memory would rest while it
 // computes: time to prefetch what the next workgroup reads first. So it is with a tile that is read
 // a second time.
-Value* PrefetchCode::NextWorkgroupDistance(const ir::Instruction& load) {
-    return rereads_[load.results[0].value()] ? WorkgroupDistance(load.operands[1]) : nullptr;
+bool PrefetchCode::RereadsRow(const ir::Instruction& load) const {
+    return rereads_[load.results[0].value()];
+}
+
+// What the next workgroup reads, without a distance if that is unknown. The first cache has what
+// this one still reads; it also waits for few lines at a time, and may lose a far one again.
+PrefetchTarget PrefetchCode::NextWorkgroup(ir::ValueId offset) {
+    return {.distance = WorkgroupDistance(offset), .level = CacheLevel::kSecond};
 }
 
 // A loop between barriers goes from tile to tile, and a loop in it that reads a tile prefetches the

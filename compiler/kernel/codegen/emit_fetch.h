@@ -29,7 +29,8 @@ class PrefetchCode : FunctionPart {
                   llvm::ArrayRef<uint64_t> lines,
                   bool for_store);
     bool FollowsProducts();
-    llvm::Value* NextWorkgroupDistance(const ir::Instruction& load);
+    bool RereadsRow(const ir::Instruction& load) const;
+    PrefetchTarget NextWorkgroup(ir::ValueId offset);
     llvm::Value* NextTileDistance(const ir::Instruction& load);
     llvm::Value* WorkgroupDistance(ir::ValueId offset);
     bool DiffersByWorkgroup(ir::ValueId value);

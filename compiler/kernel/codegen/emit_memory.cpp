@@ -127,24 +127,23 @@ void AccessEmitter::PlanPrefetches(const ir::Instruction& inst, MemoryRegion& re
     }
     switch (inst.op) {
         case Op::kLoadBuffer:
-            region.prefetch_distance = prefetch_.FollowsProducts()
-                                           ? prefetch_.WorkgroupDistance(inst.operands[1])
-                                           : prefetch_.NextWorkgroupDistance(inst);
-            if (!region.prefetch_distance) {
-                region.prefetch_distance = prefetch_.NextTileDistance(inst);
-                region.each_lane = region.prefetch_distance != nullptr;
-            } else if (!prefetch_.FollowsProducts()) {
-                // The first cache has what the workgroup still reads.
-                region.prefetch_level = CacheLevel::kSecond;
+            if (prefetch_.FollowsProducts()) {
+                region.prefetch.distance = prefetch_.WorkgroupDistance(inst.operands[1]);
+            } else if (prefetch_.RereadsRow(inst)) {
+                region.prefetch = prefetch_.NextWorkgroup(inst.operands[1]);
+            }
+            if (!region.prefetch.distance) {
+                region.prefetch = {.distance = prefetch_.NextTileDistance(inst)};
+                region.each_lane = region.prefetch.distance != nullptr;
             }
             region.prefetches =
-                region.prefetch_distance ||
+                region.prefetch.distance ||
                 ((fetches_loads_ || prefetch_.ComputesMuch()) && !prefetch_.IsPrefetchedRow(inst));
             return;
         case Op::kStoreBuffer:
             region.prefetches = !prefetch_.IsLoaded(inst) && !prefetch_.IsPrefetchedRow(inst);
             if (prefetch_.FollowsProducts()) {
-                region.prefetch_distance = prefetch_.WorkgroupDistance(inst.operands[1]);
+                region.prefetch.distance = prefetch_.WorkgroupDistance(inst.operands[1]);
             }
             return;
         case Op::kLoadGlobal:

@@ -138,10 +138,8 @@ bool AccessEmitter::LoadSpeculated(const MemoryRegion& region,
     if (plan.by_lane() || plan.layout.num_runs > kMaxAssumedRuns) {
         return false;
     }
-    if (streamed && !inside.prefetch_distance) {
-        inside.prefetch_distance = prefetch_.WorkgroupDistance(offset_id);
-        // The first cache waits for few lines at a time, and may lose a far one again.
-        inside.prefetch_level = CacheLevel::kSecond;
+    if (streamed && !inside.prefetch.distance) {
+        inside.prefetch = prefetch_.NextWorkgroup(offset_id);
     }
     const auto offsets = [&] { return values_.Vector(offset_id); };
     recorder_.Speculation([&] { return speculated->lanes.Text(offset_id); });

@@ -8,6 +8,12 @@ namespace fornax::kernel {
 // Into which caches: all, or those behind the first one.
 enum class CacheLevel : uint8_t { kAll = 3, kSecond = 2 };
 
+// How an access prefetches.
+struct PrefetchTarget {
+    llvm::Value* distance = nullptr;  // i64: bytes from the access on, if not the usual ones
+    CacheLevel level = CacheLevel::kAll;
+};
+
 inline void FetchLine(llvm::IRBuilder<>& builder,
                       llvm::Value* address,
                       CacheLevel level,

@@ -21,9 +21,8 @@ struct MemoryRegion : AccessMemory {
     uint64_t align = 1;          // bytes: what the offset is known to be a multiple of
     bool may_pass_2gib = false;  // offsets use all of 32 bits
     bool is_volatile = false;
-    bool invariant = false;                    // never written while the kernel runs
-    llvm::Value* prefetch_distance = nullptr;  // i64, if not the usual one
-    CacheLevel prefetch_level = CacheLevel::kAll;
+    bool invariant = false;  // never written while the kernel runs
+    PrefetchTarget prefetch;
     // i64: an aligned store to an address with none of these bits may be non-temporal.
     llvm::Value* stream_mask = nullptr;
     llvm::MDNode* scope = nullptr;

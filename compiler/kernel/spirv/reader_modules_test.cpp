@@ -74,16 +74,31 @@ TEST(ReaderModules, NarrowAndWideTypes) {
           });
 }
 
-// The products of this matrix, 45 * 47 and 46 * 46, are one number in f16.
+// Two products of these matrices, 45 * 47 and 46 * 46, are one number in f16.
 TEST(ReaderModules, InversesOfHalvesAreComputedInSingles) {
-    Check(CompileGlsl(Shader(R"(
+    for (const char* matrix : {"f16mat2(x, y, y, z)", "f16mat3(x, y, 0, y, z, 0, 0, 0, 1)",
+                               "f16mat4(x, y, 0, 0, y, z, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1)",
+                               "f16mat4(1, 0, 0, 0, 0, x, 0, y, 0, 0, 1, 0, 0, y, 0, z)"}) {
+        SCOPED_TRACE(matrix);
+        const bool inner = matrix[8] == '1';
+        const std::string shader =
+            std::string(R"(
         float16_t x = float16_t(45 + int(i) / 65536);
-        f16mat2 m = f16mat2(x, x + 1.0hf, x + 1.0hf, x + 2.0hf);
-        f16mat2 n = inverse(m);
-        o[i] = uint(int(determinant(m)) + int(n[0][0]) * 100 + int(n[1][0]) * 1000 + int(n[1][1]) * 100000);)",
-                             R"(
+        float16_t y = x + 1.0hf;
+        float16_t z = x + 2.0hf;
+        )") +
+            std::string(matrix, 7) + " m = " + matrix + R"(;
+        )" + std::string(matrix, 7) +
+            " n = inverse(m);\n" +
+            (inner ? "int a = int(n[1][1]), b = int(n[3][1]), c = int(n[3][3]);"
+                   : "int a = int(n[0][0]), b = int(n[1][0]), c = int(n[1][1]);") +
+            "o[i] = uint(int(determinant(m)) + a * 100 + b * 1000 + c * 100000);";
+        Check(CompileGlsl(Shader(shader, R"(
         #extension GL_EXT_shader_explicit_arithmetic_types : require)")),
-          [](uint32_t) { return static_cast<uint32_t>(-1 - 47 * 100 + 46 * 1000 - 45 * 100000); });
+              [](uint32_t) {
+                  return static_cast<uint32_t>(-1 - 47 * 100 + 46 * 1000 - 45 * 100000);
+              });
+    }
 }
 
 constexpr char kPreamble[] = R"(
