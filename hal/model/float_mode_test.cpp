@@ -35,8 +35,8 @@ void LookAtMode(const DispatchFrame*, WorkerFrame* worker, uint64_t first, uint6
     other_modes_seen += RoundsUpward() ? 1 : 0;
 }
 
-// A thread starts in the mode of the thread that made it, so both the queue's and the workers' have
-// to set theirs.
+// A thread starts in the mode of the thread that made it: the queue's in that of the application,
+// and the workers' in that of the queue's.
 TEST(FloatMode, IsNotThatOfTheApplication) {
     const int before = std::fegetround();
     ASSERT_EQ(std::fesetround(FE_UPWARD), 0);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <sstream>
 
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/spirv/reader.h"
@@ -74,26 +75,28 @@ TEST(ReaderModules, NarrowAndWideTypes) {
           });
 }
 
-// Two products of these matrices, 45 * 47 and 46 * 46, are one number in f16.
+// The matrix (x y, y z) in rows and columns `a` and `b` of one that is else the identity. Two of
+// its products, 45 * 47 and 46 * 46, are one number in f16.
 TEST(ReaderModules, InversesOfHalvesAreComputedInSingles) {
-    for (const char* matrix : {"f16mat2(x, y, y, z)", "f16mat3(x, y, 0, y, z, 0, 0, 0, 1)",
-                               "f16mat4(x, y, 0, 0, y, z, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1)",
-                               "f16mat4(1, 0, 0, 0, 0, x, 0, y, 0, 0, 1, 0, 0, y, 0, z)"}) {
-        SCOPED_TRACE(matrix);
-        const bool inner = matrix[8] == '1';
-        const std::string shader =
-            std::string(R"(
-        float16_t x = float16_t(45 + int(i) / 65536);
-        float16_t y = x + 1.0hf;
-        float16_t z = x + 2.0hf;
-        )") +
-            std::string(matrix, 7) + " m = " + matrix + R"(;
-        )" + std::string(matrix, 7) +
-            " n = inverse(m);\n" +
-            (inner ? "int a = int(n[1][1]), b = int(n[3][1]), c = int(n[3][3]);"
-                   : "int a = int(n[0][0]), b = int(n[1][0]), c = int(n[1][1]);") +
-            "o[i] = uint(int(determinant(m)) + a * 100 + b * 1000 + c * 100000);";
-        Check(CompileGlsl(Shader(shader, R"(
+    struct Case {
+        const char* type;
+        const char* elements;
+        uint32_t a;
+        uint32_t b;
+    };
+    for (const Case& c :
+         {Case{"f16mat2", "x, y, y, z", 0, 1}, Case{"f16mat3", "x, y, 0, y, z, 0, 0, 0, 1", 0, 1},
+          Case{"f16mat4", "x, y, 0, 0, y, z, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1", 0, 1},
+          Case{"f16mat4", "1, 0, 0, 0, 0, x, 0, y, 0, 0, 1, 0, 0, y, 0, z", 1, 3}}) {
+        SCOPED_TRACE(testing::Message() << c.type << " in " << c.a << " and " << c.b);
+        std::ostringstream body;
+        body << "float16_t x = float16_t(45 + int(i) / 65536), y = x + 1.0hf, z = x + 2.0hf;\n"
+             << c.type << " m = " << c.type << "(" << c.elements << ");\n"
+             << c.type << " n = inverse(m);\n"
+             << "const uint a = " << c.a << ", b = " << c.b << ";\n"
+             << "o[i] = uint(int(determinant(m)) + int(n[a][a]) * 100 + int(n[b][a]) * 1000\n"
+             << "            + int(n[b][b]) * 100000);";
+        Check(CompileGlsl(Shader(body.str(), R"(
         #extension GL_EXT_shader_explicit_arithmetic_types : require)")),
               [](uint32_t) {
                   return static_cast<uint32_t>(-1 - 47 * 100 + 46 * 1000 - 45 * 100000);
